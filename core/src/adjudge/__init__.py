@@ -1,0 +1,1 @@
+"""Governs the tool calls of AI agents: decide, enforce, record."""

@@ -1,0 +1,1 @@
+"""Governs the tool calls of the OpenAI Agents SDK."""

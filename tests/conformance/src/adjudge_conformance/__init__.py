@@ -1,0 +1,1 @@
+"""The shared suite that every integration of Adjudge passes."""

@@ -1,0 +1,84 @@
+"""Every integration is tested at its oldest and newest release, and documented, like the others."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ._tree import ROOT, Distribution, distributions, integrations, names, read_toml, tox_ini
+
+PYTHONS = ("py311", "py312", "py313")
+
+each_integration = pytest.mark.parametrize("integration", integrations(), ids=lambda d: d.name)
+
+
+def test_the_default_run_names_no_python() -> None:
+    """`tox run` uses the Python that tox was started with, so that one Python is enough."""
+    named = [name for name in names(tox_ini()["tox"]["env_list"]) if re.search(r"py3\d", name)]
+
+    assert [] == named
+
+
+def test_a_missing_interpreter_fails_the_run() -> None:
+    """An environment that is skipped would be a green run that tested nothing."""
+    assert "false" == tox_ini()["tox"]["skip_missing_interpreters"]
+
+
+def test_core_runs_on_every_python_of_the_matrix() -> None:
+    """The matrix has core on each Python that the classifiers name."""
+    expected = {f"core-{python}" for python in PYTHONS}
+
+    assert expected <= set(_matrix())
+
+
+@each_integration
+def test_an_integration_runs_at_its_oldest_and_newest(integration: Distribution) -> None:
+    """The matrix has both ends of the range, and the default run the newest."""
+    folder = integration.folder.name
+    expected = {f"{folder}-oldest-py311", f"{folder}-newest-py313"}
+
+    assert expected <= set(_matrix())
+    assert folder in names(tox_ini()["tox"]["env_list"])
+    assert tox_ini().has_option("newest", folder)
+
+
+@each_integration
+def test_an_integration_has_its_row_in_the_demo(integration: Distribution) -> None:
+    """The demo has an environment for the framework."""
+    assert tox_ini().has_section(f"testenv:demo-{integration.folder.name}")
+
+
+@each_integration
+def test_an_integration_is_documented(integration: Distribution) -> None:
+    """It has a README of its own and a how-to page."""
+    page = ROOT / "docs" / "how-to" / f"{integration.folder.name}.md"
+
+    assert (integration.folder / "README.md").is_file()
+    assert page.is_file()
+
+
+@each_integration
+def test_an_integration_is_named_after_its_folder(integration: Distribution) -> None:
+    """Folder, distribution and import package tell each other."""
+    assert f"adjudge-{integration.folder.name}" == integration.name
+    assert (integration.source / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("distribution", distributions(), ids=lambda d: d.name)
+def test_every_distribution_carries_the_licence(distribution: Distribution) -> None:
+    """The copy (a symbolic link cannot be built) is equal to the one at the root."""
+    assert (ROOT / "LICENSE").read_bytes() == (distribution.folder / "LICENSE").read_bytes()
+
+
+def test_every_development_requirement_has_a_lower_bound() -> None:
+    """Resolving to the floors would else install the oldest release that ever was."""
+    groups = read_toml(ROOT / "pyproject.toml")["dependency-groups"]
+    written = [entry for group in groups.values() for entry in group if isinstance(entry, str)]
+
+    assert [] == [entry for entry in written if not re.search(r">=|==", entry)]
+
+
+def _matrix() -> list[str]:
+    labels = tox_ini()["tox"]["labels"]
+    return names(labels.partition("matrix =")[2])
