@@ -16,11 +16,13 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-__all__ = ["NOT_RUN", "RUN", "Block", "blocks", "main"]
+__all__ = ["ALL_RAN", "NOT_RUN", "RUN", "Block", "blocks", "main"]
 
+ALL_RAN = "every block ran"
 RUN = frozenset({"python", "bash", "yaml", "json", "toml"})
 NOT_RUN = frozenset({"text", "console", "mermaid"})
 
@@ -74,10 +76,22 @@ def main(page: Path) -> None:
         elif block.language == "bash":
             subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], check=True)
         elif block.language in RUN:
-            _compile_if_policy(_parse(block))
+            _check_data(block)
         elif block.language not in NOT_RUN:
             known = ", ".join(sorted(RUN | NOT_RUN))
             raise ValueError(f"unknown block language {block.language!r}; write one of {known}")
+    print(ALL_RAN)
+
+
+def _check_data(block: Block) -> None:
+    value = _parse(block)
+    if isinstance(value, dict) and "rules" in value:
+        from adjudge import load_policy_file
+
+        with TemporaryDirectory() as folder:
+            policy = Path(folder, f"policy.{block.language}")
+            policy.write_text(block.text, encoding="utf-8")
+            load_policy_file(policy)
 
 
 def _parse(block: Block) -> Any:
@@ -88,13 +102,6 @@ def _parse(block: Block) -> Any:
     import yaml  # only pages that show YAML need it
 
     return yaml.safe_load(block.text)
-
-
-def _compile_if_policy(value: Any) -> None:
-    if isinstance(value, dict) and "rules" in value:
-        from adjudge import compile_policy
-
-        compile_policy(value)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from . import _page
-from ._tree import ROOT, distributions, tox_ini
+from ._tree import ROOT, distributions, names, tox_ini
 
 _NEEDS = re.compile(r"^<!-- needs: (?P<framework>[a-z-]+) -->$", re.MULTILINE)
 
@@ -42,12 +42,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("page", selected, ids=[str(p.relative_to(ROOT)) for p in selected])
 
 
-def test_page_runs(page: Path, tmp_path: Path) -> None:
-    """Every block of the page runs, in order, in an empty folder."""
+def run(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page in a folder, with the commands of this environment in reach of `bash` blocks."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    ran = subprocess.run(
+    return subprocess.run(
         [sys.executable, _page.__file__, str(page)],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -57,32 +57,54 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
         check=False,
     )
 
+
+def test_page_runs(page: Path, tmp_path: Path) -> None:
+    """Every block of the page runs, in order, in an empty folder."""
+    ran = run(page, tmp_path)
+
     assert 0 == ran.returncode, ran.stdout
+    assert ran.stdout.endswith(f"{_page.ALL_RAN}\n"), ran.stdout
 
 
 def test_the_environments_together_run_every_page() -> None:
-    """Each framework that a page needs is one whose environment runs that framework's pages."""
+    """`docs` runs the pages without a mark, each framework's environment those with its name."""
     tox = tox_ini()
-    commands = [tox.get(section, "commands", fallback="") for section in tox.sections()]
-    run = {found for text in commands for found in re.findall(r"--needs ([a-z-]+)", text)}
-    unmarked = [text for text in commands if "tests/repo/test_docs.py}" in text]
+    commands = "\n".join(tox.get(name, "commands", fallback="") for name in tox.sections())
+    frameworks = {needs(page) for page in pages()} - {None}
 
-    assert 1 == len(unmarked)
-    assert {needs(page) for page in pages()} - {None} == run
+    assert "docs" in names(tox["tox"]["env_list"])
+    assert "pytest {posargs:tests/repo/test_docs.py}" == tox["testenv:docs"]["commands"]
+    assert frameworks == set(re.findall(r"tests/repo/test_docs\.py --needs ([a-z-]+)", commands))
 
 
 def test_a_failing_block_fails_its_page(tmp_path: Path) -> None:
-    """The runner reports a block that raises; a page cannot pass by not being run."""
+    """A block that raises ends the run, with its place in the page."""
     page = tmp_path / "page.md"
     page.write_text("# A page\n\n```python\nassert 1 == 2\n```\n", encoding="utf-8")
 
-    ran = subprocess.run(
-        [sys.executable, _page.__file__, str(page)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run(page, tmp_path)
 
     assert 1 == ran.returncode
-    assert f'File "{page}", line 4' in ran.stderr
+    assert f'File "{page}", line 4' in ran.stdout
+
+
+def test_a_block_that_exits_does_not_pass_for_the_rest_of_its_page(tmp_path: Path) -> None:
+    """A page that ends early ends without the line that says that every block ran."""
+    page = tmp_path / "page.md"
+    page.write_text("```python\nraise SystemExit(0)\n```\n", encoding="utf-8")
+
+    ran = run(page, tmp_path)
+
+    assert 0 == ran.returncode
+    assert _page.ALL_RAN not in ran.stdout
+
+
+def test_a_policy_that_does_not_compile_fails_its_page(tmp_path: Path) -> None:
+    """A block with `rules:` is compiled, and not just parsed."""
+    page = tmp_path / "page.md"
+    page.write_text('```json\n{"rules": [{"id": 1}]}\n```\n', encoding="utf-8")
+
+    ran = run(page, tmp_path)
+
+    assert 1 == ran.returncode
+    assert "PolicyCompileError" in ran.stdout

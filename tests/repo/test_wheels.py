@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ._tree import Distribution, core, distributions
+from ._tree import ROOT, Distribution, core, distributions, tracked_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ def test_wheel_has_the_whole_package_and_nothing_else(built: Built) -> None:
     """Every file of the import package is in the wheel, data and `py.typed` too, and no test is."""
     source = built.distribution.source
     expected = {
-        path.relative_to(source.parent).as_posix()
-        for path in source.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        (ROOT / path).relative_to(source.parent).as_posix()
+        for path in tracked_files()
+        if (ROOT / path).is_relative_to(source)
     }
     packed = {name for name in built.wheel_names() if ".dist-info/" not in name}
 

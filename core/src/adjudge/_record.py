@@ -1,8 +1,9 @@
-"""One audit event as plain JSON, and as the exact bytes of one line of the record.
+"""One audit event as plain JSON, and as the text of one line of the record.
 
-Every value has a defined form: JSON values as they are, a Decimal, a non-finite float, bytes and the like as a one-key
-object whose key begins with `$`, anything else as the name of its type alone (never its repr, which may hold an address
-or a secret). A key that itself begins with `$` gets another one, so nothing can pass for such an object.
+Every value has a defined form: JSON values as they are; a Decimal, a non-finite float, bytes and
+the like as a one-key object whose key begins with `$`; anything else as the name of its type alone,
+never its repr, which may hold an address or a secret. A key that itself begins with `$` gets
+another one, so that nothing can pass for such an object.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ __all__ = ["RECORD_FIELDS", "event_to_record", "record_line", "to_json"]
 
 RECORD_FIELDS = ("correlation_id", "bundle_id", "seq", "kind", "timestamp", "body")
 _MAX_INT = 10**MAX_INT_DIGITS
+_MAX_NESTING = 128
 
 
 def event_to_record(event: AuditEvent) -> dict[str, Any]:
-    """Give the event as a plain JSON object with the keys `RECORD_FIELDS`; it never fails on a value."""
+    """Give the event as a plain JSON object with the keys `RECORD_FIELDS`, whatever it holds."""
     return {
         "correlation_id": event.correlation_id,
         "bundle_id": event.bundle_id,
@@ -68,8 +70,8 @@ def _plain(value: object, above: tuple[int, ...]) -> Any:
 
 
 def _plain_container(value: Any, above: tuple[int, ...]) -> Any:
-    if id(value) in above:
-        return {"$cycle": True}
+    if id(value) in above or len(above) >= _MAX_NESTING:
+        return {"$cut": "cycle" if id(value) in above else "nesting"}
     above = (*above, id(value))
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
@@ -77,9 +79,7 @@ def _plain_container(value: Any, above: tuple[int, ...]) -> Any:
                 ("$" + key if key.startswith("$") else key): _plain(item, above)
                 for key, item in value.items()
             }
-        return {
-            "$map": [[_plain(key, above), _plain(item, above)] for key, item in value.items()]
-        }
+        return {"$map": [[_plain(key, above), _plain(item, above)] for key, item in value.items()]}
     if isinstance(value, Set):
         return {"$set": sorted((_plain(item, above) for item in value), key=record_line)}
     return [_plain(item, above) for item in value]

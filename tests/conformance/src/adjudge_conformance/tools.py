@@ -1,22 +1,28 @@
 """The suite's own tools: real typed functions, plain and coroutine, whose every start is seen.
 
-They are what a user would write for a desk of notes and money. A driver makes its framework's tool objects out of
-`function`, with nothing but the function's own name, signature and docstring.
+They are what a user would write for a desk of notes and money. A driver makes its framework's tool
+objects out of `function`, with nothing but the function's own name, signature and docstring. Each is
+written out twice, because a wrapped or generated function is not what frameworks meet.
 """
 
-from __future__ import annotations
-
 import asyncio
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adjudge_conformance._results import RESULTS, preview_boom, preview_delete_note
 from adjudge_conformance.spies import Spies
 
-__all__ = ["SIBLING", "TOOL_NAMES", "SuiteTool", "result_of", "suite_tools"]
+__all__ = ["SIBLING", "TOOL_NAMES", "SuiteTool", "suite_tools"]
 
 SIBLING = "glance"
+TOOL_NAMES = tuple(RESULTS)
+
+_METADATA: Mapping[str, Mapping[str, Any]] = {
+    "delete_note": {"reversible": False, "scope": ("notes:write",)},
+    "pay": {"reversible": False, "cost": "high", "scope": ("money",)},
+    "write_note": {"scope": ("notes:write",)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,112 +35,125 @@ class SuiteTool:
 
     @property
     def name(self) -> str:
+        """The name under which the model proposes it."""
         return str(self.function.__name__)
-
-
-def read_note(name: str) -> str:
-    """Read a note."""
-    return f"the note {name} says hello"
-
-
-def write_note(name: str, text: str) -> str:
-    """Write a note."""
-    return f"wrote {len(text)} characters to {name}"
-
-
-def delete_note(name: str) -> str:
-    """Delete a note for good."""
-    return f"deleted {name}"
-
-
-def pay(to: str, amount: float = 25.5, currency: str = "EUR") -> str:
-    """Pay somebody."""
-    return f"paid {amount} {currency} to {to}"
-
-
-def label_notes(names: list[str], labels: dict[str, str]) -> str:
-    """Put labels on notes."""
-    return f"labelled {', '.join(names)} with {', '.join(f'{k}={v}' for k, v in labels.items())}"
-
-
-def find_notes(word: str) -> list[dict[str, Any]]:
-    """Find the notes that hold a word."""
-    return [{"name": "plan", "hits": 2, "score": 0.5}, {"name": word, "hits": 0, "score": None}]
-
-
-def boom(note: str) -> str:
-    """Fail, always."""
-    raise ValueError(f"no such note: {note}")
-
-
-def glance(key: str) -> str:
-    """Look something up; it stands beside other calls in the same turn."""
-    return f"glanced at {key}"
-
-
-def _preview_delete(name: str) -> dict[str, Any]:
-    return {"would_delete": name, "size": 12}
-
-
-def _preview_boom(note: str) -> str:
-    raise RuntimeError(f"cannot preview {note}")
-
-
-_BODIES = (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, glance)
-_SHADOWS: Mapping[str, Callable[..., Any]] = {"delete_note": _preview_delete, "boom": _preview_boom}
-_METADATA: Mapping[str, Mapping[str, Any]] = {
-    "delete_note": {"reversible": False, "scope": ("notes:write",)},
-    "pay": {"reversible": False, "cost": "high", "scope": ("money",)},
-    "write_note": {"scope": ("notes:write",)},
-}
-TOOL_NAMES = tuple(body.__name__ for body in _BODIES)
 
 
 def suite_tools(spies: Spies, *, coroutines: bool) -> dict[str, SuiteTool]:
     """Make every tool anew, as `def` or as `async def` functions, watched by `spies`."""
+    functions = _coroutine_tools(spies) if coroutines else _plain_tools(spies)
+    shadows = _coroutine_shadows(spies) if coroutines else _plain_shadows(spies)
+    made = {function.__name__: function for function in functions}
     return {
-        body.__name__: SuiteTool(
-            function=_watched(body, body.__name__, "body", spies, coroutines=coroutines),
-            shadow=_watched_shadow(body.__name__, spies, coroutines=coroutines),
-            metadata=_METADATA.get(body.__name__, {}),
-        )
-        for body in _BODIES
+        name: SuiteTool(made[name], shadows.get(name), _METADATA.get(name, {}))
+        for name in TOOL_NAMES
     }
 
 
-def result_of(tool: str, args: Mapping[str, Any]) -> Any:
-    """What a tool returns for some arguments, without being seen."""
-    body = next(body for body in _BODIES if body.__name__ == tool)
-    return body(**args)
+def _plain_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
+    def ran(tool: str, **args: Any) -> Any:
+        spies.saw("body", tool, args)
+        return RESULTS[tool](**args)
+
+    def read_note(name: str) -> str:
+        """Read a note."""
+        return ran("read_note", name=name)
+
+    def write_note(name: str, text: str) -> str:
+        """Write a note."""
+        return ran("write_note", name=name, text=text)
+
+    def delete_note(name: str) -> str:
+        """Delete a note for good."""
+        return ran("delete_note", name=name)
+
+    def pay(to: str, amount: float = 25.5, currency: str = "EUR") -> str:
+        """Pay somebody."""
+        return ran("pay", to=to, amount=amount, currency=currency)
+
+    def label_notes(names: list[str], labels: dict[str, str]) -> str:
+        """Put labels on notes."""
+        return ran("label_notes", names=names, labels=labels)
+
+    def find_notes(word: str) -> list[dict[str, Any]]:
+        """Find the notes that hold a word."""
+        return ran("find_notes", word=word)
+
+    def boom(note: str) -> str:
+        """Fail, always."""
+        return ran("boom", note=note)
+
+    def glance(key: str) -> str:
+        """Look something up."""
+        return ran("glance", key=key)
+
+    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, glance)
 
 
-def _watched_shadow(name: str, spies: Spies, *, coroutines: bool) -> Callable[..., Any] | None:
-    shadow = _SHADOWS.get(name)
-    return shadow and _watched(shadow, name, "shadow", spies, coroutines=coroutines)
-
-
-def _watched(
-    body: Callable[..., Any], name: str, kind: Any, spies: Spies, *, coroutines: bool
-) -> Callable[..., Any]:
-    """The same signature and docstring, seen at each start."""
-    import inspect
-
-    signature = inspect.signature(body)
-
-    def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        spies.saw(kind, name, bound.arguments)
-
-    @functools.wraps(body)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        note(args, kwargs)
-        return body(*args, **kwargs)
-
-    @functools.wraps(body)
-    async def watched_coroutine(*args: Any, **kwargs: Any) -> Any:
-        note(args, kwargs)
+def _coroutine_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
+    async def ran(tool: str, **args: Any) -> Any:
+        spies.saw("body", tool, args)
         await asyncio.sleep(0)
-        return body(*args, **kwargs)
+        return RESULTS[tool](**args)
 
-    return watched_coroutine if coroutines else watched
+    async def read_note(name: str) -> str:
+        """Read a note."""
+        return await ran("read_note", name=name)
+
+    async def write_note(name: str, text: str) -> str:
+        """Write a note."""
+        return await ran("write_note", name=name, text=text)
+
+    async def delete_note(name: str) -> str:
+        """Delete a note for good."""
+        return await ran("delete_note", name=name)
+
+    async def pay(to: str, amount: float = 25.5, currency: str = "EUR") -> str:
+        """Pay somebody."""
+        return await ran("pay", to=to, amount=amount, currency=currency)
+
+    async def label_notes(names: list[str], labels: dict[str, str]) -> str:
+        """Put labels on notes."""
+        return await ran("label_notes", names=names, labels=labels)
+
+    async def find_notes(word: str) -> list[dict[str, Any]]:
+        """Find the notes that hold a word."""
+        return await ran("find_notes", word=word)
+
+    async def boom(note: str) -> str:
+        """Fail, always."""
+        return await ran("boom", note=note)
+
+    async def glance(key: str) -> str:
+        """Look something up."""
+        return await ran("glance", key=key)
+
+    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, glance)
+
+
+def _plain_shadows(spies: Spies) -> dict[str, Callable[..., Any]]:
+    def would_delete_note(name: str) -> dict[str, Any]:
+        """Say what deleting a note would do."""
+        spies.saw("shadow", "delete_note", {"name": name})
+        return preview_delete_note(name)
+
+    def would_boom(note: str) -> dict[str, Any]:
+        """Fail to say what would happen."""
+        spies.saw("shadow", "boom", {"note": note})
+        return preview_boom(note)
+
+    return {"delete_note": would_delete_note, "boom": would_boom}
+
+
+def _coroutine_shadows(spies: Spies) -> dict[str, Callable[..., Any]]:
+    async def would_delete_note(name: str) -> dict[str, Any]:
+        """Say what deleting a note would do."""
+        spies.saw("shadow", "delete_note", {"name": name})
+        return preview_delete_note(name)
+
+    async def would_boom(note: str) -> dict[str, Any]:
+        """Fail to say what would happen."""
+        spies.saw("shadow", "boom", {"note": note})
+        return preview_boom(note)
+
+    return {"delete_note": would_delete_note, "boom": would_boom}

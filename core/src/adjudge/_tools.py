@@ -1,0 +1,358 @@
+"""Tools as `ToolGuard.check` runs them: a function, what it declares of itself, and the shadow that previews it.
+
+`@tool` attaches a `ToolDef` to the function and registers nothing anywhere; a `ToolSet` is an immutable bundle of such
+definitions. A definition that could not be governed (its body would run after the guard has looked away, or its arguments
+have no names) is refused where it is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from adjudge._types import ToolMetadata
+from adjudge._values import FrozenDict, OpaqueValue, freeze
+from adjudge.errors import ArgumentsRefused, ToolDefinitionError
+
+__all__ = ["Signature", "ToolDef", "ToolSet", "is_async", "shadow", "tool"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ATTRIBUTE = "__adjudge_tool__"
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Tell whether calling gives a coroutine: async functions, partials and methods of them, async `__call__`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.iscoroutinefunction(function):
+        return True
+    call = getattr(type(function), "__call__", None)
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The arguments that a function takes by name.
+
+    `defaults` are frozen; a default that is no JSON value stands as an opaque marker that no rule can read, and the body
+    gets the function's own.
+    """
+
+    names: frozenset[str]
+    required: tuple[str, ...]
+    defaults: FrozenDict
+    takes_any: bool
+    is_async: bool
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, where: str) -> Signature:
+        """Read a function's signature, or raise `ToolDefinitionError` where it cannot be called by name."""
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError) as error:
+            raise ToolDefinitionError(
+                f"{where} has no readable signature ({error}); wrap it in a function with named parameters."
+            ) from None
+        named = []
+        takes_any = False
+        for parameter in parameters:
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise ToolDefinitionError(
+                    f"{where} takes {parameter.name!r} by position only; a model names its arguments, "
+                    "so write it without the `/`."
+                )
+            if parameter.kind is parameter.VAR_KEYWORD:
+                takes_any = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                named.append(parameter)
+        return cls(
+            names=frozenset(parameter.name for parameter in named),
+            required=tuple(item.name for item in named if item.default is item.empty),
+            defaults=FrozenDict(
+                {
+                    item.name: _frozen_default(item.default)
+                    for item in named
+                    if item.default is not item.empty
+                }
+            ),
+            takes_any=takes_any,
+            is_async=is_async(function),
+        )
+
+    def problem(self, args: Mapping[str, Any]) -> str | None:
+        """Say which argument is missing or unknown, None where the names fit."""
+        for name in self.required:
+            if name not in args:
+                return f"The argument {name!r} is missing."
+        if not self.takes_any and not args.keys() <= self.names:
+            unknown = ", ".join(repr(name) for name in args if name not in self.names)
+            known = ", ".join(repr(name) for name in sorted(self.names)) or "none"
+            return f"There is no argument {unknown}; the tool takes {known}."
+        return None
+
+    def filled(self, args: FrozenDict) -> FrozenDict:
+        """Give the arguments with the defaults of those that are not there."""
+        if self.defaults.keys() <= args.keys():
+            return args
+        return FrozenDict({**self.defaults, **args})
+
+
+def _frozen_default(value: object) -> Any:
+    try:
+        return freeze(value)
+    except ArgumentsRefused:
+        return OpaqueValue()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDef:
+    """One tool: its name, its body, its preview, and what it declares."""
+
+    name: str
+    description: str
+    fn: Callable[..., Any]
+    shadow_fn: Callable[..., Any] | None = None
+    metadata: ToolMetadata = ToolMetadata()
+
+
+def tool(
+    *,
+    cost: Literal["low", "medium", "high"] = "low",
+    reversible: bool = True,
+    scope: tuple[str, ...] = (),
+    blast_radius_hint: int | None = None,
+    isolation: str | None = None,
+    labels: tuple[str, ...] = (),
+    name: str | None = None,
+    description: str | None = None,
+) -> Callable[[F], F]:
+    """Mark a function, sync or async, as a tool.
+
+    The function stays what it was, with a `ToolDef` as its `__adjudge_tool__` and a decorator `.shadow` for its preview.
+    Raises `ToolDefinitionError` for what cannot be governed: a generator, positional-only parameters, a second `@tool`.
+    """
+
+    def decorate(function: F) -> F:
+        if not callable(function):
+            raise ToolDefinitionError(
+                f"@tool stands on a {type(function).__name__}, which cannot be called; "
+                "write `@tool()` above a function."
+            )
+        tool_name = name if name is not None else _name_of(function)
+        if getattr(function, _ATTRIBUTE, None) is not None and not _is_inherited(function):
+            raise ToolDefinitionError(
+                f"{tool_name} has been marked with @tool already; remove one of the two."
+            )
+        definition = ToolDef(
+            name=tool_name,
+            description=description if description is not None else _description_of(function),
+            fn=function,
+            metadata=ToolMetadata(
+                cost=cost,
+                reversible=reversible,
+                scope=_words(scope, "scope", tool_name),
+                blast_radius_hint=blast_radius_hint,
+                isolation=isolation,
+                labels=_words(labels, "labels", tool_name),
+            ),
+        )
+        _check(definition)
+        _attach(function, definition)
+        return function
+
+    return decorate
+
+
+def shadow(function: Callable[..., Any]) -> Callable[[F], F]:
+    """Give the decorator that makes a function the preview of a tool: `@shadow(refund)`, the same as `@refund.shadow`."""
+    definition_of(function)
+
+    def decorate(preview: F) -> F:
+        current = definition_of(function)
+        if not callable(preview):
+            raise ToolDefinitionError(
+                f"The shadow of {current.name} is a {type(preview).__name__}, which cannot be called."
+            )
+        _refuse_generators(preview, f"The shadow of {current.name}")
+        _attach(
+            function,
+            replace(
+                current,
+                shadow_fn=preview,
+                metadata=replace(current.metadata, has_shadow=True),
+            ),
+        )
+        return preview
+
+    return decorate
+
+
+def definition_of(function: object) -> ToolDef:
+    """Give the `ToolDef` of a function that `@tool` marked; a bound method's body is the bound method.
+
+    Raises `ToolDefinitionError` for anything else.
+    """
+    definition = getattr(function, _ATTRIBUTE, None)
+    if not isinstance(definition, ToolDef) or not callable(function):
+        raise ToolDefinitionError(
+            f"{getattr(function, '__name__', function)!r} is no tool; write `@tool()` above it."
+        )
+    if definition.fn is function:
+        return definition
+    # A bound method, or a wrapper that carries the mark: what was handed over is what runs.
+    return replace(definition, fn=function, shadow_fn=_bound_like(function, definition.shadow_fn))
+
+
+class ToolSet:
+    """An immutable bundle of tools with names of their own.
+
+    Built from `ToolDef`s or from functions that `@tool` marked. Two tools of one name raise `ToolDefinitionError`: neither
+    may silently take the other's place.
+    """
+
+    __slots__ = ("_signatures", "_tools")
+
+    def __init__(self, tools: Iterable[ToolDef | Callable[..., Any]] = ()) -> None:
+        self._tools: dict[str, ToolDef] = {}
+        self._signatures: dict[str, Signature] = {}
+        for item in tools:
+            definition = item if isinstance(item, ToolDef) else definition_of(item)
+            if definition.name in self._tools:
+                raise ToolDefinitionError(
+                    f"Two tools are called {definition.name!r}; give one of them another name."
+                )
+            self._signatures[definition.name] = _check(definition)
+            self._tools[definition.name] = definition
+
+    @classmethod
+    def from_functions(cls, *functions: Callable[..., Any]) -> ToolSet:
+        """Bundle functions that `@tool` marked."""
+        return cls(functions)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools' names, in the order given."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> ToolDef:
+        """Give the tool of that name; `KeyError` where there is none."""
+        return self._tools[name]
+
+    def signature(self, name: str) -> Signature:
+        """Give the arguments that the tool of that name takes; `KeyError` where there is none."""
+        return self._signatures[name]
+
+    def with_tool(self, added: ToolDef | Callable[..., Any]) -> ToolSet:
+        """Give a set with one tool more."""
+        return ToolSet((*self._tools.values(), added))
+
+    def without_tool(self, name: str) -> ToolSet:
+        """Give a set without the tool of that name; `KeyError` where there is none."""
+        self.get(name)
+        return ToolSet(item for item in self._tools.values() if item.name != name)
+
+    def union(self, other: ToolSet) -> ToolSet:
+        """Give a set with the tools of both."""
+        return ToolSet((*self._tools.values(), *other))
+
+    def __or__(self, other: ToolSet) -> ToolSet:
+        return self.union(other)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[ToolDef]:
+        return iter(self._tools.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __repr__(self) -> str:
+        return f"ToolSet({', '.join(self._tools)})"
+
+
+def _bound_like(function: object, preview: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Bind the shadow of a method to the method's object, where it takes that object first as the method does."""
+    if preview is None or not inspect.ismethod(function) or not inspect.isfunction(preview):
+        return preview
+    first = next(iter(inspect.signature(preview).parameters), None)
+    if first != next(iter(inspect.signature(function.__func__).parameters), None):
+        return preview
+    bound: Callable[..., Any] = preview.__get__(function.__self__)
+    return bound
+
+
+def _attach(function: Any, definition: ToolDef) -> None:
+    try:
+        setattr(function, _ATTRIBUTE, definition)
+        if inspect.isfunction(function) or not hasattr(function, "shadow"):
+            function.shadow = shadow(function)
+    except AttributeError:
+        raise ToolDefinitionError(
+            f"{definition.name} is a {type(function).__name__}, to which nothing can be attached; "
+            "give a ToolDef to the ToolSet instead."
+        ) from None
+
+
+def _is_inherited(function: object) -> bool:
+    """Tell whether the mark was copied along by `functools.wraps` from a function that this one wraps."""
+    definition = getattr(function, _ATTRIBUTE)
+    return isinstance(definition, ToolDef) and definition.fn is not function
+
+
+def _check(definition: ToolDef) -> Signature:
+    if not isinstance(definition.name, str) or not definition.name:
+        raise ToolDefinitionError(f"A tool is called {definition.name!r}; give it a name.")
+    _refuse_generators(definition.fn, f"The tool {definition.name}")
+    if isinstance(definition.fn, type):
+        raise ToolDefinitionError(
+            f"The tool {definition.name} is a class; mark one of its methods, or an instance with `__call__`."
+        )
+    if definition.metadata.has_shadow is not (definition.shadow_fn is not None):
+        raise ToolDefinitionError(
+            f"The tool {definition.name} declares has_shadow={definition.metadata.has_shadow} but "
+            f"{'has no' if definition.shadow_fn is None else 'has a'} shadow_fn; make the two agree."
+        )
+    return Signature.of(definition.fn, where=f"The tool {definition.name}")
+
+
+def _refuse_generators(function: Callable[..., Any], what: str) -> None:
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if not inspect.isroutine(inner) and not isinstance(inner, type):
+        inner = getattr(type(inner), "__call__", inner)
+    if inspect.isasyncgenfunction(inner) or inspect.isgeneratorfunction(inner):
+        raise ToolDefinitionError(
+            f"{what} is a generator, whose body runs after the call has been recorded as done; "
+            "collect its values and return them."
+        )
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _description_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return (inspect.getdoc(function) or "").strip()
+
+
+def _words(value: object, field: str, where: str) -> tuple[str, ...]:
+    # A bare text is a sequence of letters, which nobody means.
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ToolDefinitionError(
+            f'The {field} of {where} is {value!r}; write a tuple of texts, such as ("files:read",).'
+        )
+    words = tuple(value)
+    if not all(isinstance(word, str) for word in words):
+        raise ToolDefinitionError(f"The {field} of {where} is {value!r}; every member is a text.")
+    return words

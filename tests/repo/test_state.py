@@ -1,0 +1,56 @@
+"""Law 8: core keeps no state in its modules, so two guards never meet and a decision is repeatable."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ._tree import ROOT, core
+
+MUTABLE_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+MUTABLE_CALLS = frozenset(
+    "bytearray dict list set defaultdict deque Counter OrderedDict WeakKeyDictionary WeakSet "
+    "WeakValueDictionary ContextVar Event Lock RLock Queue SimpleQueue count cycle local".split()
+)
+CACHES = frozenset({"cache", "lru_cache"})
+
+
+def test_core_keeps_no_state_in_its_modules() -> None:
+    """No module of core has a mutable global, a `global` statement or a process-wide cache.
+
+    A table is written as `MappingProxyType({...})`, `frozenset({...})` or a tuple.
+    """
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for path in core().modules()
+        for line, what in _state(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+    assert [] == found
+
+
+def _state(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            if ast.unparse(target) != "__all__" and _is_mutable(statement.value):
+                yield statement.lineno, ast.unparse(target)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield node.lineno, "global " + ", ".join(node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                if _called(decorator) in CACHES:
+                    yield node.lineno, f"@{_called(decorator)} {node.name}"
+
+
+def _is_mutable(value: ast.expr) -> bool:
+    return isinstance(value, MUTABLE_DISPLAYS) or (
+        isinstance(value, ast.Call) and _called(value) in MUTABLE_CALLS
+    )
+
+
+def _called(node: ast.expr) -> str:
+    """Return the last name of what is called or named: `lru_cache` of `functools.lru_cache(8)`."""
+    function = node.func if isinstance(node, ast.Call) else node
+    return ast.unparse(function).rpartition(".")[2]
