@@ -1,4 +1,4 @@
-"""Law 8: core keeps no state in its modules, so two guards never meet and a decision is repeatable."""
+"""Law 8: core keeps no state in its modules, so that two guards share nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from ._tree import ROOT, core
 
 MUTABLE_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MUTABLE_CALLS = frozenset(
-    "bytearray dict list set defaultdict deque Counter OrderedDict WeakKeyDictionary WeakSet "
-    "WeakValueDictionary ContextVar Event Lock RLock Queue SimpleQueue count cycle local".split()
+    {"bytearray", "dict", "list", "set"}
+    | {"Counter", "OrderedDict", "defaultdict", "deque"}
+    | {"WeakKeyDictionary", "WeakSet", "WeakValueDictionary"}
+    | {"ContextVar", "Event", "Lock", "Queue", "RLock", "SimpleQueue", "local"}
+    | {"count", "cycle"}
 )
 CACHES = frozenset({"cache", "lru_cache"})
 

@@ -43,9 +43,9 @@ class LoopThread:
 def run_on(
     loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any], *, timeout_seconds: float
 ) -> Any:
-    """Await on a loop of another thread and give the result; `TimeoutError` after that many seconds.
+    """Await on a loop of another thread and give the result; late, it is a `TimeoutError`.
 
-    What is late is cancelled, or never started. A loop that is closed or stuck is a time-out too.
+    What is late is cancelled, or never started. A stuck loop is a time-out, a closed one an error.
     """
     run = _Run(loop, awaitable)
     try:

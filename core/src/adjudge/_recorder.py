@@ -1,10 +1,10 @@
 """Hands each event to every sink, in order and within a bounded time.
 
 Each sink has a lane: one daemon thread that calls it, so that a sink that blocks holds up nobody
-for longer than the stated time-out. A lane that is late is not waited for again until it has caught
-up; its events queue up to a bound and are then dropped, counted and logged. A coroutine that a sink
-returns runs on the loop of the caller (async door) or on one loop thread (sync door). A sink shared
-by several recorders is called from several threads.
+for longer than the stated time-out. A lane that is late is not waited for again until the sink has
+answered in time; its events queue up to a bound and are then dropped, counted and logged. A
+coroutine that a sink returns runs on the loop of the caller (async door) or on one loop thread
+(sync door). A sink shared by several recorders is called from several threads.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Lane:
         self._jobs: deque[_Job] = deque()
         self._wake = threading.Condition()
         self._pid = os.getpid()
-        self._served = False
+        self._served = self._busy = False
         self._failing = False
         self._late = False
         self._dropped = 0
@@ -77,33 +77,40 @@ class _Lane:
             if len(self._jobs) >= _MAX_QUEUED:
                 self._dropped += 1
                 return TimeoutError(f"more than {_MAX_QUEUED} events are waiting for it")
+            # A required sink that is idle is tried again each time: it may have recovered.
+            behind = self._late and not (self.required and not self._busy and not self._jobs)
             self._jobs.append(job)
             if not self._served:
+                try:
+                    threading.Thread(target=self._serve, name="adjudge-sink", daemon=True).start()
+                except RuntimeError as error:  # no more threads, or the interpreter is ending
+                    self._jobs.pop()
+                    return error
                 self._served = True
-                threading.Thread(target=self._serve, name="adjudge-sink", daemon=True).start()
             self._wake.notify()
-            if self._late:
-                return TimeoutError("it is still busy with earlier events")
-        return None
+        return TimeoutError("it has not caught up with earlier events") if behind else None
 
     def _after_fork(self) -> None:
         # A child has no such thread, and no lock to trust; what was queued is the parent's.
         self._wake = threading.Condition()
         self._jobs = deque()
-        self._served = self._late = False
+        self._served = self._busy = self._late = False
         self._pid = os.getpid()
 
     def _serve(self) -> None:
         while True:
             with self._wake:
                 if not self._jobs:
-                    self._late = False
                     self._wake.wait(_IDLE_SECONDS)
                 if not self._jobs:
                     self._served = False
                     return
                 job = self._jobs.popleft()
+                self._busy = True
             self._deliver(job)
+            with self._wake:
+                self._busy = False
+                self._late = isinstance(job.future.exception(), TimeoutError)
 
     def _deliver(self, job: _Job) -> None:
         try:

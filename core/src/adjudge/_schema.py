@@ -260,10 +260,7 @@ def _to_number(value: Any) -> Any:
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int | float):
-        try:
-            return value if float(value) == value else float(value)
-        except OverflowError:
-            return None
+        return value
     if not isinstance(value, str):
         return _UNSURE
     text = value.strip()

@@ -35,7 +35,7 @@ def test_reads_plain_json_objects_as_json_loads_does(value, ascii_only):
 
 @given(st.text(alphabet='{}[]":,0129.eE+-truefalsnNIity \\u\t\n\ud800', max_size=24))
 def test_answers_every_text_with_a_value_or_one_of_its_two_errors(text):
-    """Clause 2: text that `json.loads` rejects is NotAnObject, and text that we read it reads the same."""
+    """Clause 2: text that `json.loads` rejects is NotAnObject; what we read it reads the same."""
     try:
         lenient = json.loads(text)
     except ValueError:
@@ -104,6 +104,7 @@ def test_refuses_what_a_lenient_parser_would_accept(text):
 
 
 def nested(levels: int) -> str:
+    """Write objects in objects."""
     return '{"a": ' * levels + "1" + "}" * levels
 
 
@@ -134,7 +135,7 @@ def test_accepts_an_integer_of_exactly_the_bound():
 
 
 def test_a_lower_interpreter_limit_refuses_instead_of_raising():
-    """A Python set to read fewer digits than ours refuses the number, and does not call it no JSON."""
+    """A Python set to read fewer digits refuses the number, and does not call it no JSON."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(640)
     try:

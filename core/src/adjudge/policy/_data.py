@@ -25,7 +25,7 @@ from adjudge.policy._nodes import (
     check_depth,
 )
 
-__all__ = ["nodes_of"]
+__all__ = ["nodes_of", "scalar_node"]
 
 _MAX_INT = 10**MAX_INT_DIGITS
 
@@ -53,7 +53,7 @@ class _Builder:
         if isinstance(value, set | frozenset):
             # A set has no order of its own, and the policy's id must not depend on chance.
             return self._items(sorted(value, key=repr), place, depth)
-        return self._scalar(value, place)
+        return scalar_node(value, place)
 
     def _fields(self, value: Mapping[Any, Any], place: Place, depth: int) -> Fields:
         entries = []
@@ -76,22 +76,24 @@ class _Builder:
             place,
         )
 
-    def _scalar(self, value: Any, place: Place) -> Scalar:
-        if isinstance(value, Enum):
-            value = value.value
-        if value is None or isinstance(value, bool):
-            return Scalar(value, place)
-        if isinstance(value, str):
-            if _is_unicode(value):
-                return Scalar(str.__str__(value), place)
-            return Scalar("", place, "The text holds a lone surrogate; it must be Unicode.")
-        if isinstance(value, int | float | Decimal):
-            return _number(value, place)
-        return Scalar(
-            None,
-            place,
-            f"A {type(value).__name__} is no JSON value; write it as a string in quotes.",
-        )
+
+def scalar_node(value: Any, place: Place) -> Scalar:
+    """Give the node of a single value; what JSON cannot say comes with a sentence about it."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return Scalar(value, place)
+    if isinstance(value, str):
+        if _is_unicode(value):
+            return Scalar(str.__str__(value), place)
+        return Scalar("", place, "The text holds a lone surrogate; it must be Unicode.")
+    if isinstance(value, int | float | Decimal):
+        return _number(value, place)
+    return Scalar(
+        None,
+        place,
+        f"A {type(value).__name__} is no JSON value; write it as a string in quotes.",
+    )
 
 
 def _number(value: int | float | Decimal, place: Place) -> Scalar:

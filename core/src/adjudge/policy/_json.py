@@ -11,14 +11,14 @@ import re
 from bisect import bisect_right
 from typing import Any
 
+from adjudge._values import MAX_INT_DIGITS
 from adjudge.policy._data import scalar_node
 from adjudge.policy._model import Place
-from adjudge.policy._nodes import Entry, Fields, Items, Node, Problems, Scalar, check_depth
+from adjudge.policy._nodes import Entry, Fields, Items, Node, Problems, check_depth
 
 __all__ = ["JsonSyntax", "read_json"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_SCALAR = re.compile(r"[-0-9A-Za-z.+]+")
 
 
 class JsonSyntax(ValueError):
@@ -108,13 +108,13 @@ class _Walker:
         self._at += 1
 
     def _scalar(self) -> Any:
+        if self._text.startswith(("{", "["), self._at):
+            raise self._wrong("a key must be a string in double quotes.")
         try:
             value, self._at = self._decoder.raw_decode(self._text, self._at)
         except json.JSONDecodeError as error:
             self._at = error.pos
             raise self._wrong(f"{error.msg.lower()}.") from None
-        if isinstance(value, dict | list):
-            raise self._wrong("a key must be a string in double quotes.")
         return value
 
     def _skip_space(self) -> None:
@@ -132,3 +132,8 @@ class _Walker:
     def _wrong(self, message: str) -> JsonSyntax:
         _, line, column = self._position(self._at)
         return JsonSyntax(message, line, column)
+
+
+def _integer(digits: str) -> int:
+    """Read an integer, or one that is as plainly too long where Python would refuse to."""
+    return int(digits) if len(digits) <= MAX_INT_DIGITS else 10**MAX_INT_DIGITS

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from adjudge.errors import PolicyCompileError
+from adjudge.policy._data import scalar_node
 from adjudge.policy._model import Place
 from adjudge.policy._nodes import (
-    MAX_NODES,
     Entry,
     Fields,
     Items,
@@ -126,10 +126,10 @@ class _Composer:
 
     def _scalar(self, event: Any, place: Place) -> Scalar:
         if event.tag == _STR_TAG or event.tag == "!":
-            return Scalar(event.value, place)
+            return scalar_node(event.value, place)
         self._refuse_tag(event, place)
         if event.style is not None:
-            return Scalar(event.value, place)
+            return scalar_node(event.value, place)
         value, surprise = read_plain(event.value)
         return Scalar(value, place, surprise)
 
@@ -218,7 +218,7 @@ class _Composer:
         """Copy an anchored value to where its alias stands, counting."""
         check_depth(depth, place, self._problems)
         self._aliased += 1
-        if self._aliased > min(_MAX_ALIASED, MAX_NODES):
+        if self._aliased > _MAX_ALIASED:
             self._problems.add(
                 place, f"The aliases of this text stand for more than {_MAX_ALIASED} values; write them out."
             )

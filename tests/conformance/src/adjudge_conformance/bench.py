@@ -1,4 +1,4 @@
-"""The bench on which one cell is tried: its script, its scene, and the files that keep what happened.
+"""The bench on which one cell is tried: its script, its scene, its guard and its traces.
 
 Everything is in files under one folder, so that a second process finds it again.
 """
@@ -25,13 +25,12 @@ from adjudge import (
     compile_policy,
     pause_approval,
 )
-
 from adjudge_conformance.case import Case, Proposal
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Agent, Scene
 from adjudge_conformance.spies import Spies, append_line, read_lines
 from adjudge_conformance.tools import SIBLING, SuiteTool, suite_tools
-from adjudge_conformance.wire import ProposedCall, Script, Turn
+from adjudge_conformance.wire import Script, ScriptedCall, Turn
 
 __all__ = ["EVERYTHING", "HELPER", "MAIN", "Bench", "policy_of", "script_of"]
 
@@ -64,15 +63,15 @@ def _turns(
     for number, proposals in enumerate(proposed):
         calls = [_call(proposal, helper_argument) for proposal in proposals]
         if cell.parallel:
-            calls.append(ProposedCall(SIBLING, json.dumps({"key": f"turn {number}"})))
+            calls.append(ScriptedCall(SIBLING, json.dumps({"key": f"turn {number}"})))
         turns.append(Turn(tuple(calls)))
     return [*turns, Turn(text=final)]
 
 
-def _call(proposal: Proposal, helper_argument: str) -> ProposedCall:
+def _call(proposal: Proposal, helper_argument: str) -> ScriptedCall:
     if proposal.to_helper is not None:
-        return ProposedCall(HELPER, json.dumps({helper_argument: proposal.to_helper}))
-    return ProposedCall(proposal.tool, proposal.argument_text, proposal.id)
+        return ScriptedCall(HELPER, json.dumps({helper_argument: proposal.to_helper}))
+    return ScriptedCall(proposal.tool, proposal.argument_text, proposal.id)
 
 
 def policy_of(case: Case, *, resumed: bool = False) -> dict[str, Any]:
@@ -137,7 +136,8 @@ class Bench:
         return suite_tools(self.spies, coroutines=self.cell.coroutines)
 
     def _sink(self, event: AuditEvent) -> None:
-        line = {"seq": event.seq, "kind": event.kind, "body": event.body}
+        call = [event.correlation_id, event.seq]
+        line = {"call": call, "kind": event.kind, "body": event.body}
         append_line(self.folder / "events.jsonl", json.loads(json.dumps(line, default=str)))
 
     def _approver(self) -> Callable[[ApprovalRequest], Awaitable[Any]]:
@@ -145,9 +145,7 @@ class Bench:
 
         async def approver(request: ApprovalRequest) -> Any:
             args = json.loads(json.dumps(request.request.args, default=str))
-            append_line(
-                self.folder / "asked.jsonl", {"tool": request.request.tool, "args": args}
-            )
+            append_line(self.folder / "asked.jsonl", {"tool": request.request.tool, "args": args})
             answer = next(a for a in waiting if a.tool == request.request.tool)
             waiting.remove(answer)
             if answer.does == "hang":

@@ -29,8 +29,9 @@ class _Model(BaseModel):
 class Proposal(_Model):
     """One call that the model proposes.
 
-    `text` is argument text to be sent verbatim, for what no JSON value can say; else `args` is sent.
-    `id` fixes the call's id. `to_helper` makes it a question to the nested agent instead of a tool.
+    `text` is argument text to be sent verbatim, for what no JSON value can say; else `args` is
+    sent. `id` fixes the call's id. `to_helper` makes it a question to the nested agent instead of a
+    tool.
     """
 
     tool: str = ""
@@ -57,11 +58,11 @@ class Proposal(_Model):
 class Expected(_Model):
     """What must be seen of one proposed call.
 
-    `verdict` is the one on record, None where the call is never judged. `args` are what body, shadow
-    and approver get (default: as proposed). `sees` is the exact text that the model is told; None
-    means the tool's own result where the body ran, and the framework's own words where it did not.
-    `events` are the kinds on record in order, `code` is on the terminal one. `asked` counts the
-    questions to the approver.
+    `verdict` is the one on record, None where the call is never judged. `args` are what body,
+    shadow and approver get (default: as proposed). `sees` is the exact text that the model is told;
+    None means the tool's own result where the body ran, and the framework's own words where it did
+    not. `events` are the kinds on record in order, `code` is on the terminal one. `asked` counts
+    the questions to the approver.
     """
 
     verdict: Verdict | None
@@ -90,11 +91,11 @@ class Case(_Model):
     """One case; its id is words, its `says` a sentence that states the behaviour as fact.
 
     `verdict` cases run once. `pause` cases start in one process and are resumed in another, where
-    `resume_policy` may stand in for the policy. `transparent` cases have no policy: an ungoverned run
-    is compared with one under a policy that allows everything.
+    `resume_policy` may stand in for the policy. `transparent` cases have no policy: an ungoverned
+    run is compared with one under a policy that allows everything.
 
-    `proposes` are the turns of the main agent, `helper` those of an agent nested in it. `expect` has
-    one entry for each proposed call that is not `to_helper`, the main agent's first. `ends` is
+    `proposes` are the turns of the main agent, `helper` those of an agent nested in it. `expect`
+    has one entry for each proposed call that is not `to_helper`, the main agent's first. `ends` is
     `framework` where a run may end in the framework's own error. `varies` lists what the suite may
     vary: `parallel` puts an unrelated call beside each one. `only` restricts the styles.
     """

@@ -1,8 +1,8 @@
-"""What the suite asks of a framework: a driver that builds an agent, runs it, and says what came out.
+"""What the suite asks of a framework: to build an agent, run it, and say what came out.
 
 A driver says nothing about verdicts, runs or texts: the suite reads those from its own tools, its
-own sink and the wire. It must use its framework's real model client on `base_url`, and the same code
-path with a guard and without one.
+own sink and the wire. It must use its framework's real model client on `base_url`, and the same
+code path with a guard and without one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from adjudge import ApprovalDecision, ToolGuard
-
 from adjudge_conformance.tools import SuiteTool
 from adjudge_conformance.wire import Api
 
@@ -57,7 +56,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a driver builds: an agent, what the user says to it, and the API that its client speaks."""
+    """What a driver builds: an agent, the user's prompt, and the API that its client speaks."""
 
     agent: Agent
     prompt: str
@@ -103,8 +102,8 @@ class Gap:
 class Driver(ABC, Generic[T]):
     """One framework under test; `T` is what its `build` gives.
 
-    `gaps` maps a case's id, a pattern such as `pause.*`, or one cell's id to a `Gap`. `scrubs` maps a
-    field of the wire or of the transcript that differs between two ungoverned runs to the reason.
+    `gaps` maps a case's id, a pattern such as `pause.*`, or one cell's id to a `Gap`. `scrubs` maps
+    a field of the wire or of the transcript that differs between two ungoverned runs to the reason.
     `helper_argument` names the argument in which a nested agent gets its question.
     """
 

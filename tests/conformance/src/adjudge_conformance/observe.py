@@ -89,7 +89,7 @@ def _record(events: list[dict[str, Any]]) -> list[str]:
     """One line for each governed call: tool, last verdict, kinds of events in order, last code."""
     calls: dict[Any, list[dict[str, Any]]] = {}
     for event in events:
-        calls.setdefault(event["seq"], []).append(event)
+        calls.setdefault(tuple(event["call"]), []).append(event)
     lines = []
     for said in calls.values():
         bodies = [event["body"] for event in said]
@@ -99,7 +99,9 @@ def _record(events: list[dict[str, Any]]) -> list[str]:
         verdicts = [body["verdict"] for body in bodies if "verdict" in body]
         codes = [e["body"].get("code") for e in said if e["kind"] in _TERMINAL]
         kinds = [event["kind"] for event in said]
-        lines.append(_recorded(tool, verdicts[-1] if verdicts else None, kinds, *codes[-1:] or [None]))
+        lines.append(
+            _recorded(tool, verdicts[-1] if verdicts else None, kinds, *codes[-1:] or [None])
+        )
     return lines
 
 

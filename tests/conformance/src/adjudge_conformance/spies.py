@@ -1,7 +1,7 @@
-"""What really ran: every body and shadow of the suite writes one line to a file before it does anything.
+"""What really ran: every body and shadow writes one line to a file before it does anything.
 
-The file is the suite's only source for "the body ran"; neither a driver nor the guard is asked. It survives the
-process, so that a resumed run is seen with the process that did it.
+The file is the suite's only source for "the body ran"; neither a driver nor the guard is asked. It
+survives the process, so that a resumed run is seen with the process that did it.
 """
 
 from __future__ import annotations

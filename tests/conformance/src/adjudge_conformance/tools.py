@@ -1,8 +1,8 @@
 """The suite's own tools: real typed functions, plain and coroutine, whose every start is seen.
 
 They are what a user would write for a desk of notes and money. A driver makes its framework's tool
-objects out of `function`, with nothing but the function's own name, signature and docstring. Each is
-written out twice, because a wrapped or generated function is not what frameworks meet.
+objects out of `function`, with nothing but the function's own name, signature and docstring. Each
+is written out twice, because a wrapped or generated function is not what frameworks meet.
 """
 
 import asyncio

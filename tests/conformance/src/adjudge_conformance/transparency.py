@@ -77,5 +77,3 @@ def _scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _scalars(item, f"{path}.{index}")
     else:
         yield path, value
-
-

@@ -1,6 +1,7 @@
 """Trying one cell: run it as its kind says and give every difference from what was expected.
 
-Nothing here knows pytest, so that the suite's own tests can try a wrong driver and count its faults.
+Nothing here knows pytest, so that the suite's own tests can try a wrong driver and count its
+faults.
 """
 
 from __future__ import annotations
@@ -9,34 +10,30 @@ import difflib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adjudge import ToolGuard
-
 from adjudge_conformance.bench import Bench, script_of
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, Outcome
 from adjudge_conformance.observe import expected_of, observed_of, ran_lines
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
-from adjudge_conformance.worker import Job, resume_elsewhere, start_elsewhere
+from adjudge_conformance.worker import Job, Report, resume_elsewhere, start_elsewhere
 
 __all__ = ["Trial"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Whom to try, with which guard, on which server.
-
-    `processes` says how a resumed run is started: anything but the default is for the suite's own
-    tests.
-    """
+    """Whom to try, with which guard, on which server."""
 
     driver: type[Driver[Any]]
     server: ScriptedServer
     guard_class: type[ToolGuard] = ToolGuard
+    resume: Callable[[Job, Report], Report] = resume_elsewhere
 
     def differences(self, cell: Cell, folder: Path) -> list[str]:
         """Try a cell in an empty folder; no line means that it holds."""
@@ -60,7 +57,7 @@ class Trial:
         job = Job.of(self.driver, self.guard_class, bench, exchange.base_url)
         started = start_elsewhere(job)
         early = [line for line in ran_lines(bench) if not line.startswith("body glance ")]
-        resumed = resume_elsewhere(job, started) if started.paused else started
+        resumed = self.resume(job, started) if started.paused else started
         problems = []
         if not started.paused:
             problems.append("the run did not pause")
@@ -70,7 +67,9 @@ class Trial:
             problems.append("the run was started and resumed in one process")
         ended = Outcome(final=resumed.final)
         seen = observed_of(bench, exchange, ended)
-        problems += [f"{where.process}: {where.error}" for where in (started, resumed) if where.error]
+        problems += [
+            f"{where.process}: {where.error}" for where in (started, resumed) if where.error
+        ]
         return [*problems, *_compared(expected_of(cell), seen)]
 
     def _transparent(self, cell: Cell, folder: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Starting a run in one process and resuming it in another, with nothing in common but files.
 
-Run as `python -m adjudge_conformance.worker start|resume JOB RESULT`, which the suite does by itself.
+Run as `python -m adjudge_conformance.worker start|resume JOB RESULT`, which the suite does by
+itself.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge import ApprovalDecision, ToolGuard
-
 from adjudge_conformance.bench import HELPER, MAIN, Bench, script_of
 from adjudge_conformance.case import Answer, Case
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, GivenAnswer, Outcome, Scene, Style
-from adjudge_conformance.wire import Api
+from adjudge_conformance.wire import Api, Exchange
 
-__all__ = ["Job", "Report", "main", "resume_elsewhere", "start_elsewhere"]
+__all__ = ["Job", "Report", "main", "resume_elsewhere", "resume_here", "start_elsewhere"]
 
 _TIME_LIMIT = 120.0
 
@@ -97,14 +97,18 @@ def resume_elsewhere(job: Job, started: Report) -> Report:
     return _in_a_process("resume", job)
 
 
+def resume_here(job: Job, started: Report) -> Report:
+    """Go on in the process that is running, which a suite must not accept."""
+    (Path(job.folder) / "saved.bin").write_bytes(base64.b64decode(started.saved))
+    return resume(job)
+
+
 def _in_a_process(verb: str, job: Job) -> Report:
     folder = Path(job.folder)
     order, result = folder / "job.json", folder / f"{verb}.json"
     order.write_text(json.dumps(asdict(job)), encoding="utf-8")
     command = [sys.executable, "-m", "adjudge_conformance.worker", verb, str(order), str(result)]
-    done = subprocess.run(  # noqa: S603 (our own interpreter and module)
-        command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False)
     if not result.exists():
         return Report(process=0, error=f"the worker left no result: {done.stderr}")
     return Report(**json.loads(result.read_text(encoding="utf-8")))
@@ -123,7 +127,7 @@ def resume(job: Job) -> Report:
     driver, scene, guard = _set_up(job, resumed=True)
     saved = (Path(job.folder) / "saved.bin").read_bytes()
     target = driver.build(scene, job.base_url, guard)
-    return _report(driver.resume(target, saved, _answers(job, driver, scene)))
+    return _report(driver.resume(target, saved, _answers(job, driver)))
 
 
 def main(arguments: list[str]) -> None:
@@ -149,16 +153,17 @@ def _report(outcome: Outcome, saved: bytes = b"") -> Report:
     return Report(os.getpid(), paused=outcome.paused, final=outcome.final, saved=text)
 
 
-def _answers(job: Job, driver: Driver[Any], scene: Scene) -> list[GivenAnswer]:
+def _answers(job: Job, driver: Driver[Any]) -> list[GivenAnswer]:
     """The case's answers, each for the first call of its tool that has none yet."""
-    cell = job.bench.cell
-    script = script_of(cell, helper_argument=driver.helper_argument)
-    waiting = list(cell.case.answers)
+    bench = job.bench
+    script = script_of(bench.cell, helper_argument=driver.helper_argument)
+    sent = Exchange(script, api=job.api, base_url=job.base_url, log=bench.wire_log).requests
+    begun = {request.model: request.conversation for request in sent}
+    waiting = list(bench.cell.case.answers)
     given = []
-    turns = ((MAIN, cell.case.proposes, scene.prompt), (HELPER, cell.case.helper, ""))
-    for model, proposes, prompt in turns:
-        for number, proposals in enumerate(proposes):
-            ids = script.ids(model, number, prompt)
+    for model, turns in ((MAIN, bench.cell.case.proposes), (HELPER, bench.cell.case.helper)):
+        for number, proposals in enumerate(turns):
+            ids = script.ids(model, number, begun.get(model, ""))
             for proposal, call_id in zip(proposals, ids, strict=False):
                 answer = next((a for a in waiting if a.tool == proposal.tool), None)
                 if answer is not None:
@@ -192,7 +197,8 @@ def _found(place: Mapping[str, str]) -> Any:
             raise ImportError(place["module"])
     except ImportError:
         spec = importlib.util.spec_from_file_location("driver_under_test", place["file"])
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)

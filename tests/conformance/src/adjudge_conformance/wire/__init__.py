@@ -5,14 +5,14 @@ an agent through its real model client.
 """
 
 from adjudge_conformance.wire._request import Api, PastCall, WireRequest
-from adjudge_conformance.wire._script import ProposedCall, Script, Turn, call_id
+from adjudge_conformance.wire._script import Script, ScriptedCall, Turn, call_id
 from adjudge_conformance.wire._server import Exchange, ScriptedServer
 
 __all__ = [
     "Api",
     "Exchange",
     "PastCall",
-    "ProposedCall",
+    "ScriptedCall",
     "Script",
     "ScriptedServer",
     "Turn",

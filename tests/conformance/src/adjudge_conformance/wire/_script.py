@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ProposedCall", "Script", "Turn", "call_id"]
+__all__ = ["ScriptedCall", "Script", "Turn", "call_id"]
 
 _ID = re.compile(r"call_(?P<model>[A-Za-z0-9-]+)_(?P<turn>\d+)_(?P<index>\d+)_[0-9a-f]{8}\Z")
 _THOUGHT = "Thought: step {turn} of {model}\n"
 
 
 @dataclass(frozen=True, slots=True)
-class ProposedCall:
+class ScriptedCall:
     """One tool call as the model writes it; `arguments` is the raw text and need not be JSON."""
 
     tool: str
@@ -32,7 +32,7 @@ class ProposedCall:
 class Turn:
     """One answer of the model: tool calls, or a text, or both."""
 
-    calls: tuple[ProposedCall, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     text: str | None = None
 
 

@@ -1,0 +1,164 @@
+"""The ledger: what was asked of people, what they granted, and what became of it.
+
+An entry is one occurrence of one call. It can be claimed once, by one atomic compare-and-set, before it expires; what was
+claimed and never finished is uncertain and is not run again. Entries are JSON and hold nothing that could be executed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from adjudge._types import Principal
+from adjudge.errors import LedgerError
+
+__all__ = ["EntryState", "Ledger", "LedgerEntry", "MemoryLedger"]
+
+
+class EntryState(StrEnum):
+    """Where an entry stands."""
+
+    ASKED = "asked"
+    """A handler is being asked, in the process that made the entry."""
+    PAUSED = "paused"
+    """The call waits for `resume`."""
+    CLAIMED = "claimed"
+    """Somebody is at it; if that process died, what became of the body is not known."""
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One occurrence of one call that needs, or has had, approval.
+
+    `args` are the original arguments, as the model sent them; `digest` binds tool identity, final arguments, principal and
+    occurrence. `grants` names who has granted so far, one for each approver set in order. `holder` is who claimed it.
+    `outcome` says how a finished entry ended.
+    """
+
+    id: str
+    tool: str
+    namespace: str | None
+    args: Mapping[str, Any]
+    digest: str
+    principal: Principal
+    occurrence: str
+    policy_id: str
+    matched_rules: tuple[str, ...]
+    approver_sets: tuple[tuple[str, ...], ...]
+    correlation_id: str
+    seq: int
+    call_id: str | None
+    attempt: int
+    environment: str | None
+    workspace: str
+    extra: Mapping[str, Any]
+    session: Mapping[str, Any] | None
+    injected: Mapping[str, Any]
+    expires_at: datetime
+    state: EntryState
+    grants: tuple[str, ...] = ()
+    holder: str | None = None
+    outcome: str | None = None
+
+
+class Ledger(Protocol):
+    """Where entries are kept; every method may be sync, or async and return an awaitable.
+
+    Each raises `LedgerError` where the store cannot be read or written, or holds something that is no entry.
+    """
+
+    def add(self, entry: LedgerEntry) -> None | Awaitable[None]:
+        """Keep a new entry; an id that is there already raises `LedgerError`."""
+        ...
+
+    def get(self, id: str) -> LedgerEntry | None | Awaitable[LedgerEntry | None]:
+        """Give the entry of that id, None where there is none."""
+        ...
+
+    def claim(
+        self, id: str, *, expected: EntryState, holder: str, now: datetime
+    ) -> LedgerEntry | None | Awaitable[LedgerEntry | None]:
+        """Atomically take the entry that is in the expected state and has not expired; None where it is not so."""
+        ...
+
+    def expire(self, id: str, *, now: datetime) -> bool | Awaitable[bool]:
+        """Atomically finish an entry that waits and has expired; whether this call did it."""
+        ...
+
+    def settle(
+        self,
+        id: str,
+        *,
+        holder: str,
+        state: EntryState,
+        grants: tuple[str, ...],
+        outcome: str | None,
+    ) -> bool | Awaitable[bool]:
+        """Atomically move the entry that this holder has claimed to another state; False where it holds it no longer."""
+        ...
+
+
+class MemoryLedger:
+    """A ledger in this process's memory: safe for many threads, gone when the process ends."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, LedgerEntry] = {}
+        self._lock = threading.Lock()
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Keep a new entry."""
+        with self._lock:
+            if entry.id in self._entries:
+                raise LedgerError(f"There is an entry {entry.id!r} already.")
+            self._entries[entry.id] = entry
+
+    def get(self, id: str) -> LedgerEntry | None:
+        """Give the entry of that id."""
+        with self._lock:
+            return self._entries.get(id)
+
+    def claim(
+        self, id: str, *, expected: EntryState, holder: str, now: datetime
+    ) -> LedgerEntry | None:
+        """Take the entry, if it is in the expected state and has not expired."""
+        with self._lock:
+            entry = self._entries.get(id)
+            if entry is None or entry.state is not expected or entry.expires_at <= now:
+                return None
+            claimed = replace(entry, state=EntryState.CLAIMED, holder=holder)
+            self._entries[id] = claimed
+            return claimed
+
+    def expire(self, id: str, *, now: datetime) -> bool:
+        """Finish the entry, if it waits and has expired."""
+        with self._lock:
+            entry = self._entries.get(id)
+            if entry is None or entry.state not in WAITING or entry.expires_at > now:
+                return False
+            self._entries[id] = replace(entry, state=EntryState.FINISHED, outcome="expired")
+            return True
+
+    def settle(
+        self,
+        id: str,
+        *,
+        holder: str,
+        state: EntryState,
+        grants: tuple[str, ...],
+        outcome: str | None,
+    ) -> bool:
+        """Move the entry to another state, if this holder has it."""
+        with self._lock:
+            entry = self._entries.get(id)
+            if entry is None or entry.state is not EntryState.CLAIMED or entry.holder != holder:
+                return False
+            self._entries[id] = replace(entry, state=state, grants=grants, outcome=outcome)
+            return True
+
+
+WAITING = (EntryState.ASKED, EntryState.PAUSED)

@@ -1,0 +1,456 @@
+"""The one implementation of the five verdicts: a generator without I/O.
+
+It yields effects and receives their outcomes, from the proposal to the terminal event; a driver, sync or async, carries them
+out. Each attempt ends in exactly one terminal event, whatever fails, is cancelled or misbehaves, and whatever fails before
+the body ends in a denial by value (laws 4 and 7).
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from adjudge._admission import Door, InvalidArguments
+from adjudge._approvals import PauseApproval
+from adjudge._asking import ask_handler, pause
+from adjudge._attempt import Attempt, Refusal, Settings, Steps, failure_text, final_request
+from adjudge._effects import BindContext, Execute, Mediating, Preview, Raised
+from adjudge._ledger import EntryState
+from adjudge._record import to_json
+from adjudge._texts import dry_run_text
+from adjudge._types import (
+    ActionRequest,
+    ActionResult,
+    CallContext,
+    Decision,
+    ExecutionContext,
+    GovernedCall,
+    Outcome,
+    PendingApproval,
+    Principal,
+    Verdict,
+)
+from adjudge._values import EMPTY, FrozenDict, freeze, freeze_object, thaw
+from adjudge.errors import ArgumentsRefused, LedgerError, NotAnObject, RecordError
+
+__all__ = ["Mediation", "describe_principal"]
+
+_NOBODY = Principal("user", "unknown")
+_UNJUDGED = Decision(Verdict.DENY, "the call was never judged", ("<not_judged>",))
+
+
+def describe_principal(who: Principal) -> dict[str, Any]:
+    """Give a principal as plain JSON."""
+    return {"kind": who.kind, "id": who.id, "name": who.name}
+
+
+class Mediation(Attempt):
+    """One attempt at one call, from the proposal to the terminal event."""
+
+    __slots__ = ("context", "extra", "result", "started")
+
+    def __init__(
+        self,
+        settings: Settings,
+        door: Door,
+        seq: int,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        context: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(settings, door, seq)
+        self.extra = extra
+        self.context = context
+        self.started = False
+        """Whether the body has been called."""
+        self.result: ActionResult | None = None
+        """What the body came to, once it has."""
+
+    def run(self) -> Mediating:
+        """Mediate a proposal."""
+        return self._guarded(self._from_proposal())
+
+    def _guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
+        """Turn whatever goes wrong on the way into the one terminal event that it deserves."""
+        try:
+            try:
+                return (yield from steps)
+            except Refusal as refusal:
+                return (yield from self._denied(refusal))
+            except RecordError as error:
+                return (
+                    yield from self._denied(
+                        Refusal("record_failed", str(error), discharges="none")
+                    )
+                )
+            except LedgerError as error:
+                return (yield from self._denied(Refusal("ledger_failed", str(error))))
+            except Exception as error:
+                if self.started:
+                    raise
+                refusal = Refusal("internal_error", f"the guard failed: {failure_text(error)}")
+                return (yield from self._denied(refusal))
+        except BaseException as error:
+            return (yield from self._aborted(error))
+
+    def _from_proposal(self) -> Steps[GovernedCall | Raised]:
+        request, unread = yield from self._admit()
+        if unread is not None:
+            return (yield from self._unread(unread))
+        request, decision = yield from self.judge(request)
+        self.request, self.decision = request, decision
+        yield from self.record_judgment(request, decision, phase="propose")
+        return (yield from self._enforce(request, decision))
+
+    # Admission
+
+    def _admit(self) -> Steps[tuple[ActionRequest, str | None]]:
+        """Read the arguments, ask who is calling, and record the proposal; the text says why the arguments are invalid."""
+        door = self.door
+        refusal: Refusal | None = None
+        unread: str | None = None
+        args, given, injected = EMPTY, None, EMPTY
+        try:
+            injected = door.injected()
+            admitted = door.admit()
+            args, given = admitted.args, admitted.given
+        except (NotAnObject, InvalidArguments) as error:
+            unread = str(error)
+        except ArgumentsRefused as error:
+            refusal = Refusal("refused_arguments", str(error), discharges="none")
+        try:
+            context = yield from self._bind_context()
+        except Refusal as failed:
+            context = None
+            refusal = refusal or failed
+        except BaseException:
+            self.request = self._request(args, given, injected, self._context(_NOBODY))
+            yield from self._propose(None, refusal is not None or unread is not None)
+            raise
+        self.sent = args if given is None else FrozenDict({k: args[k] for k in args if k in given})
+        request = self._request(args, given, injected, context or self._context(_NOBODY))
+        self.request = request
+        who = None if context is None else context.principal
+        yield from self._propose(who, refusal is not None or unread is not None)
+        if refusal is not None:
+            raise refusal
+        return request, unread
+
+    def _request(
+        self,
+        args: FrozenDict,
+        given: frozenset[str] | None,
+        injected: FrozenDict,
+        context: ExecutionContext,
+    ) -> ActionRequest:
+        door = self.door
+        return ActionRequest(
+            door.tool,
+            args,
+            self.settings.metadata(door),
+            context,
+            door.namespace,
+            given,
+            injected,
+        )
+
+    def _propose(self, who: Principal | None, unreadable: bool) -> Steps[None]:
+        if not self.settings.records:
+            return
+        assert self.request is not None
+        door = self.door
+        body: dict[str, Any] = {
+            "namespace": door.namespace,
+            "call_id": door.call_id,
+            "principal": None if who is None else describe_principal(who),
+        }
+        if not unreadable:
+            body["args"] = self.request.args
+        elif isinstance(door.arguments, str):
+            body["arguments_text"] = door.arguments
+        else:
+            body["args"] = to_json(door.arguments)
+        yield from self.emit("step.proposed", body)
+
+    def _bind_context(self) -> Steps[ExecutionContext]:
+        """Give the context of this call: the `context=` callable's, or the guard's own (clause 26)."""
+        settings = self.settings
+        if self.context is None:
+            return self._context(
+                settings.principal, settings.environment, settings.workspace, self._frozen_extra()
+            )
+        try:
+            found = yield BindContext(self.context)
+        except Exception as error:
+            raise _context_failed(failure_text(error)) from error
+        if type(found) is not CallContext or not isinstance(found.principal, Principal):
+            raise _context_failed(f"it answered with a {type(found).__name__}, no CallContext")
+        try:
+            extra = freeze_object(found.extra, where="context.extra")
+            session = found.session
+            if session is not None:
+                session = freeze_object(session, where="context.session")
+        except ArgumentsRefused as error:
+            raise _context_failed(str(error)) from None
+        given = self._frozen_extra()
+        return self._context(
+            found.principal,
+            found.environment,
+            found.workspace,
+            FrozenDict({**given, **extra}) if given else extra,
+            session,
+        )
+
+    def _frozen_extra(self) -> FrozenDict:
+        if not self.extra:
+            return EMPTY
+        try:
+            return freeze_object(self.extra, where="extra")
+        except ArgumentsRefused as error:
+            raise _context_failed(str(error)) from None
+
+    def _context(
+        self,
+        principal: Principal,
+        environment: str | None = None,
+        workspace: str = ".",
+        extra: FrozenDict = EMPTY,
+        session: Mapping[str, Any] | None = None,
+    ) -> ExecutionContext:
+        return ExecutionContext(
+            principal,
+            environment,
+            workspace,
+            self.correlation_id,
+            self.seq,
+            self.settings.now(),
+            extra,
+            session,
+        )
+
+    def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
+        """Let the framework answer arguments that never get a verdict; a door without one says what is wrong with them."""
+        code = "invalid_arguments"
+        execution = self.door.unjudged()
+        if execution is not None:
+            return (yield from self._execute(execution, code=code, problem=problem))
+        self.result = ActionResult(False, None, problem, code)
+        yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
+        return self._call(Outcome.FAILED)
+
+    # Verdicts
+
+    def _enforce(
+        self, request: ActionRequest, decision: Decision
+    ) -> Steps[GovernedCall | Raised]:
+        verdict = decision.verdict
+        if verdict is Verdict.DENY:
+            raise Refusal("denied", decision.reason, discharges="all")
+        if verdict is Verdict.DRY_RUN:
+            return (yield from self._preview(final_request(request, decision)))
+        if verdict is Verdict.APPROVE_REQUIRED:
+            approval = self.settings.approval
+            if isinstance(approval, PauseApproval):
+                pending = yield from pause(self, request, decision, approval)
+                return self._call(Outcome.PENDING, pending)
+            decision = yield from ask_handler(self, request, decision, approval)
+            assert self.request is not None
+            request = self.request
+        return (yield from self.carry_out(request, decision))
+
+    def _preview(self, request: ActionRequest) -> Steps[GovernedCall]:
+        """Run the shadow, never the body."""
+        failed = yield from self.discharge("pre", request, always_only=True)
+        if failed is not None:
+            raise Refusal("obligation_failed", f"the obligation {failed.id} failed: {failed.error}")
+        shadow = self.settings.shadow_of(self.door)
+        if shadow is None:
+            raise Refusal("no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it")
+        try:
+            value = yield Preview(shadow, (), thaw(request.args), may_block=True)
+            preview = freeze(value, where="preview")
+            dry_run_text(preview)
+        except Exception as error:
+            raise Refusal("shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}") from error
+        yield from self.discharge(None, request, always_only=True)
+        self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes))
+        yield from self.end(Outcome.PREVIEWED, {"preview": preview})
+        return self._call(Outcome.PREVIEWED)
+
+    def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
+        """Run the body, which may run: `pre` obligations, the last checks, the body, `post` obligations."""
+        final = final_request(request, decision)
+        if decision.obligations:
+            failed = yield from self.discharge("pre", final)
+            if failed is not None:
+                raise Refusal(
+                    "obligation_failed", f"the obligation {failed.id} failed: {failed.error}"
+                )
+        isolation = self.door.unrouted_isolation(final.declared)
+        if isolation is not None:
+            raise Refusal(
+                "isolation_unrouted",
+                f"the tool {final.tool} declares the isolation {isolation!r}, and nothing here provides it",
+            )
+        execution = self.door.execution(final, changed=final is not request)
+        self._check_cancelled()
+        return (yield from self._execute(execution))
+
+    def _check_cancelled(self) -> None:
+        token = self.settings.cancel
+        if token is None:
+            return
+        try:
+            cancelled, reason = token.cancelled, token.reason
+        except Exception as error:
+            raise Refusal("cancelled", f"the cancel token failed: {failure_text(error)}") from error
+        if cancelled is not False:
+            raise Refusal("cancelled", f"cancelled: {reason}" if reason else "cancelled")
+
+    # The body
+
+    def _execute(
+        self, execution: Execute, *, code: str = "", problem: str | None = None
+    ) -> Steps[GovernedCall | Raised]:
+        """Run the body and record what became of it; with `code`, only to let a framework refuse the arguments."""
+        door = self.door
+        self.started = True
+        began = perf_counter()
+        try:
+            value = yield execution
+        except BaseException as error:
+            return (yield from self._body_raised(error, (perf_counter() - began) * 1000, code))
+        elapsed = (perf_counter() - began) * 1000
+        self.settled = True
+        if code:
+            result = ActionResult(False, value, problem, code, elapsed)
+        elif door.returns_result:
+            result = _checked_result(value, elapsed)
+        else:
+            result = ActionResult(True, value, None, "", elapsed)
+        return (yield from self._finish(result))
+
+    def _body_raised(
+        self, error: BaseException, elapsed: float, code: str
+    ) -> Steps[GovernedCall | Raised]:
+        door = self.door
+        if isinstance(error, CancelledError) or not isinstance(
+            error, (Exception, *door.control_flow)
+        ):
+            raise error
+        if isinstance(error, door.control_flow):
+            self.settled = True
+            yield from self._settle(EntryState.FINISHED, Outcome.SUSPENDED)
+            if self.settings.records:
+                yield from self.emit("action.suspended", {})
+            self.ended = True
+            return Raised(error)
+        self.settled = True
+        text = failure_text(error)
+        call = yield from self._finish(
+            ActionResult(False, None, text, code or "tool_error", elapsed)
+        )
+        return Raised(error) if door.raises else call
+
+    def _finish(self, result: ActionResult) -> Steps[GovernedCall]:
+        """The body has ended: put it down in the ledger, run the `post` obligations, record it."""
+        self.result = result
+        outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
+        yield from self._settle(EntryState.FINISHED, outcome)
+        if self.decision is not None and self.decision.obligations:
+            assert self.request is not None
+            yield from self.discharge("post", final_request(self.request, self.decision))
+            self.result = _with_obligations(result, self.outcomes)
+        yield from self._end_body(outcome)
+        return self._call(outcome)
+
+    def _end_body(self, outcome: Outcome) -> Steps[None]:
+        result = self.result
+        assert result is not None
+        if not self.settings.records:
+            self.ended = True
+            return
+        body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
+        if outcome is Outcome.FAILED:
+            body |= {"code": result.code, "error": result.error}
+        yield from self.end(outcome, body)
+
+    def _settle(self, state: EntryState, outcome: Outcome) -> Steps[None]:
+        """Settle the ledger's entry; where that fails it stays claimed, which is uncertain and never rerun."""
+        if self.entry is None:
+            return
+        try:
+            yield from self.settle_entry(state, outcome=outcome.value)
+        except Exception:
+            self.entry = None
+
+    # Endings without a result
+
+    def _denied(self, refusal: Refusal) -> Steps[GovernedCall]:
+        """Deny by value: no body has run, and none will."""
+        self.settled = True
+        if self.decision is not None and self.request is not None and refusal.discharges != "none":
+            yield from self.discharge(
+                None,
+                final_request(self.request, self.decision),
+                always_only=refusal.discharges == "always",
+            )
+        self.result = ActionResult(
+            False, None, refusal.reason, refusal.code, obligations=tuple(self.outcomes)
+        )
+        yield from self._settle(EntryState.FINISHED, Outcome.DENIED)
+        yield from self.end(Outcome.DENIED, {"code": refusal.code, "reason": refusal.reason})
+        return self._call(Outcome.DENIED)
+
+    def _aborted(self, error: BaseException) -> Steps[Raised]:
+        """Something must go through us: a cancellation, an interrupt. It is recorded, and raised again."""
+        self.settled = True
+        try:
+            if self.result is not None:
+                # The body has ended, and the record says so whatever came after it.
+                yield from self._end_body(
+                    Outcome.COMPLETED if self.result.ok else Outcome.FAILED
+                )
+            elif isinstance(error, CancelledError):
+                yield from self._settle(EntryState.FINISHED, Outcome.CANCELLED)
+                yield from self.end(Outcome.CANCELLED, {"started": self.started})
+            else:
+                yield from self._settle(EntryState.FINISHED, Outcome.FAILED)
+                yield from self.end(
+                    Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
+                )
+        except Exception:
+            return Raised(error)
+        return Raised(error)
+
+    def _call(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
+        assert self.request is not None
+        result = self.result
+        if result is None:
+            result = ActionResult(False, None, None, outcome.value)
+        decision = self.decision
+        if decision is None:
+            decision = _UNJUDGED
+        return GovernedCall(decision, result, self.request, outcome, pending)
+
+
+def _context_failed(why: str) -> Refusal:
+    return Refusal(
+        "context_failed", f"who is calling could not be found out: {why}", discharges="none"
+    )
+
+
+def _checked_result(value: object, elapsed: float) -> ActionResult:
+    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool."""
+    if not isinstance(value, ActionResult) or not isinstance(value.ok, bool):
+        text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
+        return ActionResult(False, None, text, "executor_failed", elapsed)
+    return value
+
+
+def _with_obligations(result: ActionResult, outcomes: list[Any]) -> ActionResult:
+    return ActionResult(
+        result.ok, result.value, result.error, result.code, result.duration_ms, tuple(outcomes)
+    )

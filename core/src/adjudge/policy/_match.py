@@ -1,0 +1,379 @@
+"""From a `Match` to a closure: Kleene's three values, clause by clause.
+
+A match is compiled in one *reading*, as a permitting or as a restricting rule (a transform in both), because absence, the
+end of a text and the namespace of a tool mean the stricter thing in each (clauses 8, 11 and 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge._types import ActionRequest
+from adjudge._values import OpaqueValue, kind_of
+from adjudge.errors import PolicyCompileError
+from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
+from adjudge.policy._locations import is_under
+from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Place, Ref
+from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
+from adjudge.policy._patterns import SubjectTooLong, UnsafePattern, compile_pattern
+from adjudge.policy._subjects import Subject, subject
+
+__all__ = ["Matcher", "Reading", "compile_match", "literal_tools"]
+
+Matcher = Callable[[ActionRequest, Any], Answer]
+"""Judges a request; the second argument is the element inside a quantifier, else None."""
+
+_ANY = "a JSON value"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a part of a match is to be read.
+
+    `permitting` is the rule's reading, `odd` the polarity of this part. `namespaces` holds what `tools:` declares;
+    `namespaced` says that a leaf of the same conjunction names the tool's namespace.
+    """
+
+    permitting: bool
+    namespaces: Mapping[str, str]
+    odd: bool = False
+    namespaced: bool = False
+    element: str = "."
+    normalized: bool = False
+
+    @property
+    def in_permitting_position(self) -> bool:
+        """Whether making a leaf true here can only help a permitting rule to match."""
+        return self.permitting is not self.odd
+
+    @property
+    def absent(self) -> bool:
+        """What a leaf answers of an absent value (clause 8)."""
+        return self.odd and self.permitting
+
+
+def compile_match(match: Match, reading: Reading, *, known: frozenset[str] | None = None) -> Matcher:
+    """Compile a whole match.
+
+    With `known` the matcher is only ever asked about these tools, so the leaves of the outermost conjunction that name
+    them are left out; what they say of the namespace is not.
+    """
+    parts = list(_conjuncts(match))
+    reading = replace(reading, namespaced=any(_names_namespace(part) for part in parts))
+    matchers = []
+    if known is not None:
+        named = [part for part in parts if _literal_tools_of(part) is not None]
+        parts = [part for part in parts if _literal_tools_of(part) is None]
+        if named and reading.in_permitting_position and not reading.namespaced:
+            matchers.append(_in_own_namespace(reading.namespaces))
+    matchers += [_compile(part, reading) for part in parts]
+    return _all_of(matchers)
+
+
+def literal_tools(match: Match) -> frozenset[str] | None:
+    """Give the only tools that a match can be anything but false of, or None where it does not say."""
+    tools: frozenset[str] | None = None
+    for part in _conjuncts(match):
+        named = _literal_tools_of(part)
+        if named is not None:
+            tools = named if tools is None else tools & named
+    return tools
+
+
+def _conjuncts(match: Match) -> Iterator[Match]:
+    if isinstance(match, AllOf):
+        for part in match.parts:
+            yield from _conjuncts(part)
+    elif not isinstance(match, Always):
+        yield match
+
+
+def _literal_tools_of(part: Match) -> frozenset[str] | None:
+    if not isinstance(part, Leaf) or part.path.root != "tool":
+        return None
+    if part.operator == "eq" and isinstance(part.operand, str):
+        return frozenset((part.operand,))
+    if part.operator == "in" and isinstance(part.operand, list | tuple):
+        return frozenset(name for name in part.operand if isinstance(name, str)) or None
+    return None
+
+
+def _names_namespace(part: Match) -> bool:
+    return isinstance(part, Leaf) and part.path.root == "tool.namespace"
+
+
+def _in_own_namespace(namespaces: Mapping[str, str]) -> Matcher:
+    def is_own(request: ActionRequest, _item: Any) -> Answer:
+        namespace = request.namespace
+        return namespace is None or namespace == namespaces.get(request.tool)
+
+    return is_own
+
+
+def _compile(match: Match, reading: Reading) -> Matcher:
+    if isinstance(match, Leaf):
+        return _leaf(match, reading)
+    if isinstance(match, Not):
+        return _not(compile_match(match.part, replace(reading, odd=not reading.odd)))
+    if isinstance(match, AnyOf):
+        return _any_of([compile_match(part, reading) for part in match.parts])
+    return compile_match(match, reading)
+
+
+def _always(_request: ActionRequest, _item: Any) -> Answer:
+    return True
+
+
+def _all_of(parts: list[Matcher]) -> Matcher:
+    if len(parts) <= 1:
+        return parts[0] if parts else _always
+
+    def all_hold(request: ActionRequest, item: Any) -> Answer:
+        answer: Answer = True
+        for part in parts:
+            one = part(request, item)
+            if one is False:
+                return False
+            if one is not True:
+                answer = one if answer is True else _first(answer, one)
+        return answer
+
+    return all_hold
+
+
+def _any_of(parts: list[Matcher]) -> Matcher:
+    if len(parts) == 1:
+        return parts[0]
+
+    def one_holds(request: ActionRequest, item: Any) -> Answer:
+        answer: Answer = False
+        for part in parts:
+            one = part(request, item)
+            if one is True:
+                return True
+            if one is not False:
+                answer = one if answer is False else _first(answer, one)
+        return answer
+
+    return one_holds
+
+
+def _first(one: Answer, other: Answer) -> Answer:
+    """Choose between two faults, the same one in either order."""
+    assert isinstance(one, Fault)
+    assert isinstance(other, Fault)
+    return min(one, other)
+
+
+def _not(part: Matcher) -> Matcher:
+    def negated(request: ActionRequest, item: Any) -> Answer:
+        answer = part(request, item)
+        if answer is True:
+            return False
+        return True if answer is False else answer
+
+    return negated
+
+
+def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
+    where = spell(leaf.path.root, leaf.path.steps, reading.element)
+    read = subject(leaf.path, reading.element)
+    if leaf.operator == "exists":
+        matcher = _exists(read, where, leaf.operand)
+    elif leaf.operator == "eq" and leaf.operand is None:
+        matcher = _is_absent(read, where)
+    elif isinstance(leaf.operand, Ref):
+        matcher = _with_reference(leaf, read, where, reading)
+    elif leaf.operator in TESTS:
+        matcher = _with_literal(read, _literal_test(leaf, where, reading), reading.absent)
+    else:
+        matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
+    if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
+        return _all_of([_in_own_namespace(reading.namespaces), matcher])
+    return matcher
+
+
+def _exists(read: Subject, where: str, wanted: bool) -> Matcher:
+    def exists(request: ActionRequest, item: Any) -> Answer:
+        value = read(request, item)
+        if isinstance(value, Fault):
+            return value
+        if json_kind(value) is None and not isinstance(value, OpaqueValue):
+            return wrong_kind(where, value, _ANY)
+        return (value is not None) is wanted
+
+    return exists
+
+
+def _is_absent(read: Subject, where: str) -> Matcher:
+    def is_absent(request: ActionRequest, item: Any) -> Answer:
+        value = read(request, item)
+        if isinstance(value, Fault):
+            return value
+        return wrong_kind(where, value, _ANY) if json_kind(value) is None else value is None
+
+    return is_absent
+
+
+def _literal_test(leaf: Leaf, where: str, reading: Reading) -> Test:
+    operand = normal_form(leaf.operand) if reading.normalized else leaf.operand
+    try:
+        return TESTS[leaf.operator](operand, where)
+    except BadOperand as error:
+        raise _uncompilable(leaf.place, f"The operand of {leaf.operator} is {error}.") from None
+
+
+def _uncompilable(place: Place, sentence: str) -> PolicyCompileError:
+    known = [str(part) for part in (place.file, place.line, place.column) if part is not None]
+    return PolicyCompileError(f"{':'.join([*known, place.path])}: {sentence}")
+
+
+def _with_literal(read: Subject, test: Test, absent: bool) -> Matcher:
+    def holds(request: ActionRequest, item: Any) -> Answer:
+        value = read(request, item)
+        if value is None:
+            return absent
+        return value if value.__class__ is Fault else test(value)
+
+    return holds
+
+
+def _with_reference(leaf: Leaf, read: Subject, where: str, reading: Reading) -> Matcher:
+    reference: Ref = leaf.operand
+    source = spell(reference.path.root, reference.path.steps)
+    read_operand = subject(reference.path, reading.element)
+    absent = reading.absent
+
+    def holds(request: ActionRequest, item: Any) -> Answer:
+        operand = read_operand(request, item)
+        if operand is None:
+            return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
+        if isinstance(operand, Fault):
+            return operand
+        if reading.normalized:
+            operand = normal_form(operand)
+        try:
+            if leaf.operator == "under":
+                test = _under_test(operand, where, request)
+            else:
+                test = TESTS[leaf.operator](operand, where)
+        except BadOperand as error:
+            return Fault("WrongKind", f"{source} is {error}")
+        value = read(request, item)
+        if value is None:
+            return absent
+        return value if isinstance(value, Fault) else test(value)
+
+    return holds
+
+
+_ValueMatcher = Callable[[Any, ActionRequest], Answer]
+
+
+def _present(read: Subject, judge: _ValueMatcher, absent: bool) -> Matcher:
+    def holds(request: ActionRequest, item: Any) -> Answer:
+        value = read(request, item)
+        if value is None:
+            return absent
+        return value if isinstance(value, Fault) else judge(value, request)
+
+    return holds
+
+
+def _matches(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
+    try:
+        pattern = compile_pattern(leaf.operand, permitting=reading.in_permitting_position)
+    except UnsafePattern as error:
+        raise _uncompilable(leaf.place, str(error)) from None
+
+    def matches(value: Any, _request: ActionRequest) -> Answer:
+        if not isinstance(value, str):
+            return wrong_kind(where, value, "a string")
+        try:
+            return pattern.search(value)
+        except SubjectTooLong:
+            return Fault(
+                "SubjectTooLong",
+                f"{where} is a string of {len(value)} characters, expected one that its pattern "
+                "can search in bounded time",
+            )
+
+    return matches
+
+
+def _under(leaf: Leaf, where: str, _reading: Reading) -> _ValueMatcher:
+    directory = leaf.operand
+
+    def lies_under(value: Any, request: ActionRequest) -> Answer:
+        return _under_test(directory, where, request)(value)
+
+    return lies_under
+
+
+def _under_test(directory: Any, where: str, request: ActionRequest) -> Test:
+    if not isinstance(directory, str):
+        raise BadOperand(f"a {kind_of(directory)}, expected a directory")
+
+    def lies_under(value: Any) -> Answer:
+        if not isinstance(value, str):
+            return wrong_kind(where, value, "a string")
+        # Both are asked for before either is judged, so that one pass lists whatever is to be resolved.
+        path, root = request.resolved.get(value), request.resolved.get(directory)
+        if "\0" in value or path is None or root is None:
+            return Fault("NotResolved", f"{where} is a string, expected a path that was resolved")
+        return is_under(path, root)
+
+    return lies_under
+
+
+def _size(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
+    inner = compile_match(leaf.operand, replace(reading, element=f"{where}.size"))
+
+    def has_size(value: Any, request: ActionRequest) -> Answer:
+        if isinstance(value, str | list | tuple | Mapping):
+            return inner(request, len(value))
+        return wrong_kind(where, value, "a string, a list or an object")
+
+    return has_size
+
+
+def _quantifier(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
+    inner = compile_match(leaf.operand, replace(reading, element=f"{where}[*]"))
+    settled = leaf.operator == "some"
+
+    def quantified(value: Any, request: ActionRequest) -> Answer:
+        if not isinstance(value, list | tuple):
+            return wrong_kind(where, value, "a list")
+        answer: Answer = not settled
+        for element in value:
+            one = inner(request, element)
+            if one is settled:
+                return settled
+            if isinstance(one, Fault):
+                answer = _first(answer, one) if isinstance(answer, Fault) else one
+        return answer
+
+    return quantified
+
+
+def _normalized(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
+    inner = compile_match(leaf.operand, replace(reading, element=where, normalized=True))
+
+    def matches_normal_form(value: Any, request: ActionRequest) -> Answer:
+        if not isinstance(value, str):
+            return wrong_kind(where, value, "a string")
+        return inner(request, normal_form(value))
+
+    return matches_normal_form
+
+
+_STRUCTURAL: Mapping[str, Callable[[Leaf, str, Reading], _ValueMatcher]] = {
+    "matches": _matches,
+    "under": _under,
+    "size": _size,
+    "each": _quantifier,
+    "some": _quantifier,
+    "normalized": _normalized,
+}

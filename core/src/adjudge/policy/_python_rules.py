@@ -1,0 +1,159 @@
+"""Rules written in Python: `(request, context) -> Decision | None`, called where they stand in the order (clause 14).
+
+Whatever else such a function does - another answer, a coroutine, an exception - is an error of that rule and ends in the
+stricter outcome (clause 18). `BaseException` passes through. What a rule looks at outside its arguments is its author's
+responsibility: `evaluate` is pure only where the rules are.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge._types import ActionRequest, Decision, ExecutionContext, Verdict
+from adjudge._values import freeze_object
+from adjudge.errors import PolicyCompileError
+from adjudge.policy._faults import Fault, raised
+
+__all__ = ["PythonRule", "VersionedFunction", "asked", "named", "priorities_of", "versioned"]
+
+PythonRule = Callable[[ActionRequest, ExecutionContext], Decision | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedFunction:
+    """A rule or combiner with a version of its own, which is part of the bundle's id (clause 30)."""
+
+    function: Callable[..., Any]
+    version: str
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.function)
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function itself."""
+        return self.function(*args)
+
+
+def versioned(function: Callable[..., Any], version: str) -> VersionedFunction:
+    """Give a Python rule or a combiner a version of its own.
+
+    The id of a bundle covers a function's code, its defaults, what it closes over and the constants that it names. What it
+    reaches otherwise (another module, an object's state, a file) is not seen: change the version with it. A callable that
+    has no code to digest (an instance, a bound method, a built-in) needs a version to be compiled at all.
+    """
+    if not isinstance(version, str) or not version:
+        raise PolicyCompileError(f"A version is a text that is not empty, not {version!r}.")
+    return VersionedFunction(function, version)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Give the name under which a rule is reported: its own, or that of its type."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def named(rules: Iterable[PythonRule], taken: Iterable[str]) -> dict[str, PythonRule]:
+    """Check Python rules and give them by name; a name that is taken, or an `async def`, is a compile error."""
+    by_name: dict[str, PythonRule] = {}
+    used = set(taken)
+    for rule in rules:
+        if not callable(rule):
+            raise PolicyCompileError(
+                f"A Python rule is a function of (request, context), not a {type(rule).__name__}."
+            )
+        name = name_of(rule)
+        if _is_async(rule):
+            raise PolicyCompileError(
+                f"Python rule {name!r} is an async function; a decision does no I/O, so write it "
+                "with a plain def."
+            )
+        if name in used:
+            raise PolicyCompileError(
+                f"Two rules are called {name!r}; give the Python rule another function name."
+            )
+        used.add(name)
+        by_name[name] = rule
+    return by_name
+
+
+def priorities_of(
+    stated: Iterable[tuple[str, int]] | Mapping[str, int], known: Iterable[str]
+) -> dict[str, int]:
+    """Check the priorities of Python rules: each a known name and an integer."""
+    priorities = dict(stated)
+    names = list(known)
+    for name, priority in priorities.items():
+        if name not in names:
+            raise PolicyCompileError(
+                f"There is a priority for {name!r}, but no Python rule of that name; the rules are: "
+                f"{', '.join(names) or 'none'}."
+            )
+        if type(priority) is not int:
+            raise PolicyCompileError(
+                f"The priority of Python rule {name!r} is {priority!r}; write an integer."
+            )
+    return priorities
+
+
+def _is_async(rule: Any) -> bool:
+    function = rule.function if isinstance(rule, VersionedFunction) else rule
+    while isinstance(function, functools.partial):
+        function = function.func
+    return any(
+        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
+        for each in (function, getattr(type(function), "__call__", None))
+    )
+
+
+def asked(rule: PythonRule, name: str) -> Callable[[ActionRequest, Any], bool | Fault | Decision]:
+    """Give the test of a Python rule: False for None, its Decision under our name for it, or a fault."""
+
+    def ask(request: ActionRequest, _item: Any) -> bool | Fault | Decision:
+        try:
+            answer: Any = rule(request, request.context)
+        except Exception as error:
+            return raised(error)
+        if answer is None:
+            return False
+        if isinstance(answer, Decision):
+            return _own(answer, name)
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return Fault(
+            "NotADecision",
+            f"it returned a {type(answer).__name__}, expected a Decision or None",
+        )
+
+    return ask
+
+
+def _own(decision: Decision, name: str) -> Decision | Fault:
+    """Take over a Python rule's Decision: its fields checked, its arguments frozen, our name in it."""
+    try:
+        verdict = Verdict(decision.verdict)
+        final = decision.effective_args
+        final = None if final is None else freeze_object(final, where="effective_args")
+        if final is not None and verdict is Verdict.ALLOW:
+            verdict = Verdict.TRANSFORM
+        rules = tuple(decision.matched_rules)
+        return replace(
+            decision,
+            verdict=verdict,
+            effective_args=final,
+            matched_rules=rules if name in rules else (*rules, name),
+            approver_sets=_approver_sets(decision, verdict),
+            obligations=tuple(decision.obligations),
+        )
+    except Exception as error:
+        return raised(error)
+
+
+def _approver_sets(decision: Decision, verdict: Verdict) -> tuple[tuple[str, ...], ...]:
+    sets = tuple(tuple(names) for names in decision.approver_sets)
+    return sets or ((),) if verdict is Verdict.APPROVE_REQUIRED else ()

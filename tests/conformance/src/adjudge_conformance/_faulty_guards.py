@@ -1,0 +1,292 @@
+"""Guards with one fault each: see `faults.py`, which says what must notice them.
+
+Each is the real guard with something wrong put around a door, an approver, a sink or a tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from adjudge import (
+    ApprovalDecision,
+    ApprovalRequest,
+    AuditEvent,
+    GovernedCall,
+    Outcome,
+    ToolGuard,
+    ToolSet,
+)
+from adjudge.integration import Effective, ProposedCall, freeze_object
+
+T = TypeVar("T")
+Execute = Callable[[Effective], Any]
+
+
+class _AroundTheDoors(ToolGuard):
+    """A guard that may change what goes in at its doors, and what comes out."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Change what goes in."""
+        return call, execute
+
+    async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
+        """Change what comes out; `execute` runs the body with the arguments as judged."""
+        return done
+
+    async def govern_call(self, call: ProposedCall, execute: Execute, **more: Any) -> GovernedCall:
+        """Go through the door of coroutine code."""
+        done = await super().govern_call(*self.enter(call, execute), **more)
+        return await self.leave(done, lambda: execute(_as_judged(done)))
+
+    def govern_call_sync(self, call: ProposedCall, execute: Execute, **more: Any) -> GovernedCall:
+        """Go through the door of plain code."""
+        done = super().govern_call_sync(*self.enter(call, execute), **more)
+        return _at_once(self.leave(done, lambda: execute(_as_judged(done))))
+
+
+class RunsOnDeny(_AroundTheDoors):
+    """The body runs although the call is denied."""
+
+    async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
+        """Run it, and say that it was denied."""
+        if done.outcome is Outcome.DENIED:
+            await _quietly(execute)
+        return done
+
+
+class RunsShadowAndTool(_AroundTheDoors):
+    """The body runs after its preview."""
+
+    async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
+        """Run it, and show the preview."""
+        if done.outcome is Outcome.PREVIEWED:
+            await _quietly(execute)
+        return done
+
+
+class RaisesDenials(_AroundTheDoors):
+    """A denial is an exception and no answer."""
+
+    async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
+        """Raise it."""
+        if done.outcome is Outcome.DENIED:
+            raise PermissionError(done.text)
+        return done
+
+
+class IgnoresErroredRules(_AroundTheDoors):
+    """A rule that errs is taken for one that does not match."""
+
+    async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
+        """Run the body after all."""
+        if any(rule.startswith("<rule_error") for rule in done.decision.matched_rules):
+            await _quietly(execute)
+        return done
+
+
+class RunsTwice(_AroundTheDoors):
+    """Each body runs twice."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Run it once for nothing."""
+
+        async def twice(effective: Effective) -> Any:
+            await _quietly(lambda: execute(effective))
+            return await _value(execute(effective))
+
+        return call, _as_either(execute, twice)
+
+
+class RewritesResults(_AroundTheDoors):
+    """A result does not come through untouched."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Add to it."""
+
+        async def rewritten(effective: Effective) -> Any:
+            return f"{await _value(execute(effective))} (checked)"
+
+        return call, _as_either(execute, rewritten)
+
+
+class LosesTransforms(_AroundTheDoors):
+    """The arguments that run are those that were proposed."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Forget what the policy wrote."""
+
+        async def proposed(effective: Effective) -> Any:
+            return await _value(execute(_as_proposed(call) if effective.changed else effective))
+
+        return call, _as_either(execute, proposed)
+
+
+class ExecutesOtherArguments(_AroundTheDoors):
+    """The arguments that run are not those that were judged."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Put another value in place of each text."""
+
+        async def other(effective: Effective) -> Any:
+            args = {
+                name: f"{value}!" if isinstance(value, str) else value
+                for name, value in effective.args.items()
+            }
+            return await _value(execute(_effective(args)))
+
+        return call, _as_either(execute, other)
+
+
+class ParsesLeniently(_AroundTheDoors):
+    """Argument text is read as `json.loads` reads it."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Write out what a lenient parser made of it."""
+        try:
+            args = json.loads(call.arguments) if isinstance(call.arguments, str) else None
+            return replace(call, arguments=json.dumps(args, allow_nan=False)), execute
+        except ValueError:
+            return call, execute
+
+
+class IgnoresDefaults(_AroundTheDoors):
+    """Arguments are judged as the model sent them."""
+
+    def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
+        """Know nothing of the tool's defaults."""
+        return replace(call, schema=_without_defaults(call.schema)), execute
+
+
+class PreviewsWithTheBody(ToolGuard):
+    """The body runs where its preview should."""
+
+    def __init__(self, *, tools: ToolSet, **more: Any) -> None:
+        shadowed = (each if each.shadow_fn is None else replace(each, shadow_fn=each.fn) for each in tools)
+        super().__init__(tools=ToolSet(shadowed), **more)
+
+
+class DropsTerminalEvents(ToolGuard):
+    """The record lacks how calls end."""
+
+    def __init__(self, *, sinks: Any, **more: Any) -> None:
+        def dropping(sink: Callable[[AuditEvent], Any]) -> Callable[[AuditEvent], Any]:
+            return lambda event: None if event.kind.startswith("action.") else sink(event)
+
+        super().__init__(sinks=tuple(dropping(sink) for sink in sinks), **more)
+
+
+class _AroundTheApprover(ToolGuard):
+    """A guard whose approver is heard wrongly."""
+
+    def __init__(self, *, on_approval: Any, **more: Any) -> None:
+        heard = on_approval
+        if callable(on_approval):
+
+            async def heard(request: ApprovalRequest) -> Any:
+                return await self.hear(request, on_approval)
+
+        super().__init__(on_approval=heard, **more)
+
+    async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
+        """Ask, and mistake the answer."""
+        raise NotImplementedError
+
+
+class TakesSilenceForGrant(_AroundTheApprover):
+    """Nobody answers in time, and that grants."""
+
+    async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
+        """Wait for less time than the guard does."""
+        try:
+            return await asyncio.wait_for(approver(request), 0.02)
+        except TimeoutError:
+            return ApprovalDecision(granted=True)
+
+
+class TakesFailureForGrant(_AroundTheApprover):
+    """The approver fails, and that grants."""
+
+    async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
+        """Swallow what it raises."""
+        try:
+            return await approver(request)
+        except RuntimeError:
+            return ApprovalDecision(granted=True)
+
+
+class TakesTrueForGrant(_AroundTheApprover):
+    """The approver answers with a bare bool, and that grants."""
+
+    async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
+        """Make a decision of it."""
+        answer = await approver(request)
+        return ApprovalDecision(granted=True) if answer is True else answer
+
+
+class TakesGrantsAsStanding(_AroundTheApprover):
+    """What was granted once is granted for good."""
+
+    async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
+        """Ask about each tool once."""
+        standing: set[str] = self.__dict__.setdefault("_standing", set())
+        if request.request.tool in standing:
+            return ApprovalDecision(granted=True)
+        answer = await approver(request)
+        if getattr(answer, "granted", None) is True:
+            standing.add(request.request.tool)
+        return answer
+
+
+def _as_either(execute: Execute, wrong: Callable[[Effective], Coroutine[Any, Any, Any]]) -> Execute:
+    """A wrong continuation that is plain where the right one is."""
+    if inspect.iscoroutinefunction(execute):
+        return wrong
+    return lambda effective: _at_once(wrong(effective))
+
+
+def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that has nothing to wait for, as it has not in plain code."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise RuntimeError("a coroutine waited in plain code")
+
+
+async def _value(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _quietly(execute: Callable[[], Any]) -> None:
+    try:
+        await _value(execute())
+    except ValueError:
+        pass  # the suite's own failing body
+
+
+def _effective(args: Mapping[str, Any]) -> Effective:
+    return Effective(freeze_object(args), None, changed=True)
+
+
+def _as_judged(done: GovernedCall) -> Effective:
+    return _effective(done.decision.effective_args or done.request.args)
+
+
+def _as_proposed(call: ProposedCall) -> Effective:
+    arguments = call.arguments
+    return _effective(json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def _without_defaults(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if schema is None:
+        return None
+    properties = {
+        name: {key: value for key, value in about.items() if key != "default"}
+        for name, about in schema.get("properties", {}).items()
+    }
+    return {**schema, "properties": properties}

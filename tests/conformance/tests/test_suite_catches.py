@@ -1,0 +1,36 @@
+"""Deliberately wrong drivers: each fault is noticed by exactly the cases that are there for it."""
+
+import pytest
+
+from adjudge_conformance.case import load_cases
+from adjudge_conformance.faults import FAULTS, UNDECIDED, failing_cases
+from adjudge_conformance.reference import ReferenceDriver
+from adjudge_conformance.wire import ScriptedServer
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The model service for all trials."""
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_fault_fails_exactly_its_cases(fault, server, tmp_path):
+    """No case misses the fault that it is there for, and none fails for another's."""
+    assert fault.expected(ReferenceDriver) == failing_cases(
+        fault, ReferenceDriver, server, tmp_path
+    )
+
+
+def test_every_fault_has_a_case_that_notices():
+    """A fault that no case is expected to notice would show nothing."""
+    assert all(fault.expected(ReferenceDriver) for fault in FAULTS)
+
+
+def test_every_case_notices_some_fault():
+    """A case that no fault can fail is no test; those left out are named with their reason."""
+    noticed = {case.id for case in load_cases() if any(f.notices(case) for f in FAULTS)}
+    gaps = {"allow.nested-agent", "transparent.nested-agent"}
+
+    assert {case.id for case in load_cases()} - UNDECIDED - gaps <= noticed
