@@ -2,7 +2,8 @@
 
 A page runs in its own process and its own empty folder. Pages marked `<!-- needs: FRAMEWORK -->`
 run in that framework's environment (`--needs FRAMEWORK`), the others in `docs`; together they are
-all pages, which is a test of its own.
+all pages, which is a test of its own. A page that only its own test can run, because it stands for
+somebody else's code, names it: `<!-- run by: PATH -->`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from . import _page
 from ._tree import ROOT, distributions, names, tox_ini
 
+_RUN_BY = re.compile(r"^<!-- run by: (?P<test>\S+) -->$", re.MULTILINE)
 _NEEDS = re.compile(r"^<!-- needs: (?P<framework>[a-z-]+) -->$", re.MULTILINE)
 
 
@@ -26,6 +28,12 @@ def pages() -> list[Path]:
     readmes = [ROOT / "README.md", *(each.folder / "README.md" for each in distributions())]
     examples = sorted((ROOT / "examples").rglob("*.md"))
     return [*readmes, *sorted((ROOT / "docs").rglob("*.md")), *examples]
+
+
+def run_by(page: Path) -> Path | None:
+    """Return the test that runs a page in our place, if there is one."""
+    marked = _RUN_BY.search(page.read_text(encoding="utf-8"))
+    return marked and ROOT / marked["test"]
 
 
 def needs(page: Path) -> str | None:
@@ -38,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give `page` the pages that the chosen environment has to run."""
     if "page" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--needs", default=None)
-        selected = [page for page in pages() if needs(page) == chosen]
+        selected = [p for p in pages() if needs(p) == chosen and not run_by(p)]
         metafunc.parametrize("page", selected, ids=[str(p.relative_to(ROOT)) for p in selected])
 
 
@@ -75,6 +83,15 @@ def test_the_environments_together_run_every_page() -> None:
     assert "docs" in names(tox["tox"]["env_list"])
     assert "pytest {posargs:tests/repo/test_docs.py}" == tox["testenv:docs"]["commands"]
     assert frameworks == set(re.findall(r"tests/repo/test_docs\.py --needs ([a-z-]+)", commands))
+
+
+def test_a_page_that_is_run_elsewhere_is_run() -> None:
+    """The test that a page names is one of a distribution, and reads that page."""
+    for page in pages():
+        test = run_by(page)
+        if test:
+            assert page.parent / "tests" == test.parent
+            assert page.name in test.read_text(encoding="utf-8")
 
 
 def test_a_failing_block_fails_its_page(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Who is asked when a policy requires approval.
 
-A handler takes one `ApprovalRequest` and answers with an `ApprovalDecision`, sync or async; a sync one runs in a thread.
-Nothing but an `ApprovalDecision` whose `granted` is the bool True grants: whatever a handler raises, returns instead, or
-answers too late, is a refusal (clause 22).
+A handler takes one `ApprovalRequest` and answers with an `ApprovalDecision`, sync or async; a sync
+one runs in a thread. Nothing but an `ApprovalDecision` whose `granted` is the bool True grants:
+whatever a handler raises, returns instead, or answers too late, is a refusal (clause 22).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ DEFAULT_APPROVAL_TIMEOUT = 1800.0
 """Seconds that an approval waits where the rule does not say."""
 
 _YES = frozenset({"y", "yes"})
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 
 
 def auto_approve(approver: str = "auto") -> ApprovalHandler:
-    """Make a handler that grants every request, for tests and for places where nothing can be lost."""
+    """Make a handler that grants every request, for tests and where nothing can be lost."""
 
     async def approve(request: ApprovalRequest) -> ApprovalDecision:
         return ApprovalDecision(granted=True, approver=approver)
@@ -71,7 +71,7 @@ def callback_approval(function: ApprovalHandler) -> ApprovalHandler:
 
 @dataclass(frozen=True, slots=True)
 class PauseApproval:
-    """The marker by which a guard knows that it shall pause and not ask; made by `pause_approval`."""
+    """The mark by which a guard knows to pause and not to ask; made by `pause_approval`."""
 
     ledger: Ledger
     timeout_seconds: float = DEFAULT_APPROVAL_TIMEOUT
@@ -80,7 +80,7 @@ class PauseApproval:
 def pause_approval(
     ledger: Ledger, *, timeout_seconds: float = DEFAULT_APPROVAL_TIMEOUT
 ) -> PauseApproval:
-    """Pause calls that need approval, to be resumed by `ToolGuard.resume` in any process that sees the ledger.
+    """Pause calls that need approval, for `ToolGuard.resume` in any process that sees the ledger.
 
     `timeout_seconds` is how long a pause may last where the rule does not say.
     """
@@ -100,8 +100,8 @@ def cli_prompt_approval(
 ) -> ApprovalHandler:
     """Make a handler that asks on the terminal; `y` or `yes` grants, anything else refuses.
 
-    The prompt shows the final arguments in full, or up to `max_chars` characters with an explicit cut mark, and the digest.
-    Without a terminal nobody is asked and the request is refused.
+    The prompt shows the final arguments in full, or up to `max_chars` characters with an explicit
+    cut mark, and the digest. Without a terminal nobody is asked and the request is refused.
     """
 
     def ask(request: ApprovalRequest) -> ApprovalDecision:
@@ -122,7 +122,7 @@ def cli_prompt_approval(
 
 
 def prompt_text(request: ApprovalRequest, *, max_chars: int) -> str:
-    """Write the question as a person should see it: no character of it can hide, reorder or forge a line."""
+    """Write the question so that no character of it can hide, reorder or forge a line."""
     action = request.request
     text = escaped(
         json.dumps(to_json(action.args), ensure_ascii=False, allow_nan=False, indent=2), lines=True
@@ -153,10 +153,14 @@ def escaped(text: str, *, lines: bool = False) -> str:
     """
     return "".join(
         character
-        if (lines and character == "\n") or unicodedata.category(character) not in _HIDDEN
+        if character == " " or (lines and character == "\n") or not _is_hidden(character)
         else _escape(character)
         for character in text
     )
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN
 
 
 def _escape(character: str) -> str:

@@ -1,13 +1,14 @@
-"""Asking people: one question for each approver set, answers that grant or do not, edits, and pauses.
+"""Asking people: one question for each approver set, their answers and edits, and pauses.
 
-Every approval is for one occurrence of one call (clause 22). Only an `ApprovalDecision` whose `granted` is the bool True
-grants; an edit is judged again under the same grant (clause 23).
+Every approval is for one occurrence of one call (clause 22). Only an `ApprovalDecision` whose
+`granted` is the bool True grants; an edit is judged again under the same grant (clause 23).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from adjudge._approvals import DEFAULT_APPROVAL_TIMEOUT, ApprovalHandler, PauseApproval
 from adjudge._attempt import Attempt, Refusal, Steps, failure_text, final_request, same, united
@@ -123,7 +124,6 @@ def pause(
     asking = open_asking(attempt, request, decision, how.timeout_seconds)
     entry = yield from _enter(attempt, asking, EntryState.PAUSED, asking.timeout_seconds)
     assert entry is not None
-    attempt.entry = None  # From here on the entry is whoever's who resumes it.
     yield from request_approval(attempt, asking, 0)
     yield from attempt.emit(
         "approval.pending",
@@ -133,6 +133,7 @@ def pause(
             "expires_at": entry.expires_at.isoformat(),
         },
     )
+    attempt.entry = None  # From here on it is whoever's who resumes it.
     return PendingApproval(asking.id, request, decision, asking.digest, entry.expires_at)
 
 
@@ -151,7 +152,7 @@ def request_approval(attempt: Attempt, asking: Asking, index: int) -> Steps[None
 
 
 def take_answer(attempt: Attempt, asking: Asking, answer: object, index: int) -> Steps[str]:
-    """Hold an answer against clause 22, apply its edit, and name the approver; what does not grant refuses."""
+    """Name the approver whom an answer shows to have granted, its edit applied; else refuse."""
     problem = _problem(answer)
     if problem is not None:
         yield from attempt.emit(
@@ -172,15 +173,17 @@ def take_answer(attempt: Attempt, asking: Asking, answer: object, index: int) ->
     return answer.approver
 
 
-def _problem(answer: object) -> str | None:
+def _problem(answer: Any) -> str | None:
     if isinstance(answer, ApprovalHandlerFailed):
         return failure_text(answer.error)
     # A subclass could say what it likes about `granted`.
     if type(answer) is not ApprovalDecision:
         return f"it answered with a {type(answer).__name__}, which is no ApprovalDecision"
-    if not isinstance(answer.granted, bool):
-        return f"it answered granted={answer.granted!r}, which is no bool"
-    if not isinstance(answer.approver, str) or not isinstance(answer.reason, str):
+    granted: object = answer.granted
+    if not isinstance(granted, bool):
+        return f"it answered granted={granted!r}, which is no bool"
+    words: tuple[object, ...] = (answer.approver, answer.reason)
+    if not all(isinstance(word, str) for word in words):
         return "its answer names the approver or the reason by something that is no text"
     return None
 

@@ -1,30 +1,29 @@
 """What one attempt at a call knows of itself, and the steps that every verdict shares.
 
-Emitting events, judging (paths resolved, rewritten arguments judged again), discharging obligations, and the guarantee that
-a terminal event comes once. `_mediation.py` puts the steps in order.
+Emitting events, judging (paths resolved, rewritten arguments judged again), discharging
+obligations, and the guarantee that a terminal event comes once. `_mediation.py` puts the steps in
+order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
-from adjudge._admission import Door, InvalidArguments
-from adjudge._approvals import ApprovalHandler, PauseApproval
+from adjudge._doors import Door
 from adjudge._effects import Discharge, Effect, Emit, Resolve, UseLedger
-from adjudge._ledger import EntryState, Ledger, LedgerEntry
+from adjudge._ledger import EntryState, LedgerEntry
+from adjudge._proposal import InvalidArguments
+from adjudge._redact import apply_redactor
+from adjudge._settings import Settings
 from adjudge._types import (
     ActionRequest,
     AuditEvent,
     Decision,
-    ExecutionContext,
     Obligation,
     ObligationOutcome,
     Outcome,
-    Principal,
-    ToolMetadata,
     Verdict,
 )
 from adjudge._values import EMPTY, FrozenDict, canonical_json, freeze_object
@@ -32,10 +31,7 @@ from adjudge.errors import ArgumentsRefused, RecordError
 
 __all__ = [
     "Attempt",
-    "ObligationHandler",
-    "Policy",
     "Refusal",
-    "Settings",
     "Steps",
     "failure_text",
     "final_request",
@@ -45,7 +41,6 @@ __all__ = [
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Effect, Any, T]
-ObligationHandler: TypeAlias = Callable[[Obligation, ActionRequest, ExecutionContext], Any]
 
 _STRICTNESS = {
     Verdict.ALLOW: 0,
@@ -57,53 +52,11 @@ _STRICTNESS = {
 _MAX_ROUNDS = 4
 
 
-class Policy(Protocol):
-    """What enforcement needs of a policy bundle, layered or not."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def may_ask(self) -> bool: ...
-    def metadata_for(
-        self, tool: str, namespace: str | None, declared: ToolMetadata | None
-    ) -> ToolMetadata | None: ...
-    def paths_to_resolve(self, request: ActionRequest) -> tuple[str, ...]: ...
-
-
-class Cancellation(Protocol):
-    """What is read of a cancel token."""
-
-    @property
-    def cancelled(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a guard is made of, as mediation sees it."""
-
-    policy: Any
-    evaluate: Callable[[Any, ActionRequest, ExecutionContext], Decision]
-    correlation_id: str
-    records: bool
-    principal: Principal
-    environment: str | None
-    workspace: str
-    approval: ApprovalHandler | PauseApproval
-    obligations: Mapping[str, ObligationHandler] | None
-    ledger: Ledger | None
-    shadows: Mapping[str, Callable[..., Any]]
-    cancel: Cancellation | None
-    now: Callable[[], datetime]
-    new_id: Callable[[], str]
-
-
 class Refusal(Exception):
     """Why a body may not run; becomes a denial by value.
 
-    `discharges` says which of the decision's obligations run on it: "all" (a rule's own denial), "always" (those so marked)
-    or "none".
+    `discharges` says which of the decision's obligations run on it: "all" (a rule's own denial),
+    "always" (those so marked) or "none".
     """
 
     def __init__(self, code: str, reason: str, *, discharges: str = "always") -> None:
@@ -164,7 +117,7 @@ class Attempt:
         return f"{self.correlation_id}/{self.seq}/{self.door.attempt}"
 
     def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
-        """Record one event; `RecordError` where a required sink does not take it and the outcome is still open."""
+        """Record one event; a required sink's `RecordError` passes while the outcome is open."""
         settings = self.settings
         if not settings.records:
             return
@@ -174,7 +127,9 @@ class Attempt:
             self.seq,
             kind,
             settings.now(),
-            FrozenDict({"tool": self.door.tool, "attempt": self.door.attempt, **body}),
+            apply_redactor(
+                settings.redact, {"tool": self.door.tool, "attempt": self.door.attempt, **body}
+            ),
         )
         try:
             yield Emit(event)
@@ -210,9 +165,10 @@ class Attempt:
         yield from self.emit("policy.evaluated", body)
 
     def claim_entry(self, expected: EntryState) -> Steps[bool]:
-        """Take the entry for this attempt alone; False where it has expired or is somebody else's by now."""
+        """Take the entry for this attempt alone; False where it expired or is somebody else's."""
         ledger = self.settings.ledger
-        assert ledger is not None and self.entry is not None
+        assert ledger is not None
+        assert self.entry is not None
         self.holder = self.settings.new_id()
         self.entry = yield UseLedger(
             ledger.claim,
@@ -230,7 +186,9 @@ class Attempt:
         if ledger is None or entry is None:
             return
         if entry.state is not EntryState.CLAIMED and not (yield from self.claim_entry(entry.state)):
-            yield UseLedger(ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True)
+            yield UseLedger(
+                ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True
+            )
             return
         self.entry = None
         yield UseLedger(
@@ -248,7 +206,7 @@ class Attempt:
     # Judging
 
     def judge(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
-        """Judge a request; a decision that rewrites the arguments comes with them as the body would get them."""
+        """Judge a request; rewritten arguments come as the body would get them."""
         request = yield from self._resolve(request)
         decision = self._evaluate(request)
         for _ in range(_MAX_ROUNDS):
@@ -267,7 +225,7 @@ class Attempt:
         raise Refusal("policy_failed", "the policy kept rewriting the arguments", discharges="none")
 
     def completed(self, args: Mapping[str, Any]) -> FrozenDict:
-        """Give rewritten arguments with the defaults that the body would see, or refuse what the schema rejects."""
+        """Give rewritten arguments as the body would get them; refuse what does not fit it."""
         try:
             return self.door.complete(args if type(args) is FrozenDict else freeze_object(args))
         except (InvalidArguments, ArgumentsRefused) as error:
@@ -276,13 +234,17 @@ class Attempt:
             ) from None
 
     def _judge_completed(self, rewritten: ActionRequest, decision: Decision) -> Decision:
-        """Judge arguments into which defaults came back after a transform took them out; the stricter judgment holds."""
+        """Judge arguments into which defaults came back after a transform took them out.
+
+        The stricter of the two judgments holds.
+        """
         again = self._evaluate(rewritten)
         if again.effective_args is not None and not same(
             self.completed(again.effective_args), rewritten.args
         ):
             raise Refusal(
-                "invalid_rewrite", "the rewritten arguments change again when defaults are filled in"
+                "invalid_rewrite",
+                "the rewritten arguments change again when defaults are filled in",
             )
         stricter = max(decision, again, key=lambda item: _STRICTNESS[item.verdict])
         return replace(
@@ -327,7 +289,10 @@ class Attempt:
     def discharge(
         self, phase: str | None, request: ActionRequest, *, always_only: bool = False
     ) -> Steps[ObligationOutcome | None]:
-        """Run the decision's obligations of a phase (None: of both), each once; the first `pre` that failed ends it."""
+        """Run the decision's obligations of a phase (None: of both), each once.
+
+        The first `pre` that fails ends the phase and is the answer.
+        """
         assert self.decision is not None
         for index, obligation in enumerate(self.decision.obligations):
             if index in self.discharged or phase not in (None, obligation.phase):

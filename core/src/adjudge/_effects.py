@@ -1,7 +1,8 @@
 """What mediation asks a driver to do, and how the answers come back.
 
-The mediating generator yields these; a driver carries each out and sends its value in, or throws in what it raised. They
-are plain data, so that a driver is small and an integration may carry out `Ask` with its framework's own pause.
+The mediating generator yields these; a driver carries each out and sends its value in, or throws
+in what it raised. They are plain data, so that a driver is small and an integration may carry out
+`Ask` with its framework's own pause.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Execute(Invocation):
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Resolve path texts against a workspace; the answer maps each text that could be to an absolute path."""
+    """Resolve path texts against a workspace; the answer maps to absolute paths what could be."""
 
     paths: tuple[str, ...]
     workspace: str
@@ -86,8 +87,8 @@ class Resolve:
 class Ask:
     """Put one question to an approval handler.
 
-    The answer is what the handler returned, of whatever type. `ApprovalTimedOut` and `ApprovalHandlerFailed` are thrown in;
-    an answer that comes later is dropped.
+    The answer is what the handler returned, of whatever type. `ApprovalTimedOut` and
+    `ApprovalHandlerFailed` are thrown in; an answer that comes later is dropped.
     """
 
     handler: Callable[[ApprovalRequest], Any]
@@ -97,7 +98,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Hand one event to the sinks; `RecordError` is thrown in where a required one does not take it."""
+    """Hand one event to the sinks; a required one that does not take it throws in `RecordError`."""
 
     event: AuditEvent
 
@@ -116,7 +117,7 @@ class ApprovalHandlerFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The end of a mediation that must raise: the driver raises exactly this exception, unchanged."""
+    """The end of a mediation that raises: the driver raises exactly this exception."""
 
     error: BaseException
 

@@ -1,7 +1,8 @@
 """The ledger: what was asked of people, what they granted, and what became of it.
 
-An entry is one occurrence of one call. It can be claimed once, by one atomic compare-and-set, before it expires; what was
-claimed and never finished is uncertain and is not run again. Entries are JSON and hold nothing that could be executed.
+An entry is one occurrence of one call. It can be claimed once, by one atomic compare-and-set,
+before it expires; what was claimed and never finished is uncertain and is not run again. Entries
+are JSON and hold nothing that could be executed.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class EntryState(StrEnum):
 class LedgerEntry:
     """One occurrence of one call that needs, or has had, approval.
 
-    `args` are the original arguments, as the model sent them; `digest` binds tool identity, final arguments, principal and
-    occurrence. `grants` names who has granted so far, one for each approver set in order. `holder` is who claimed it.
-    `outcome` says how a finished entry ended.
+    `args` are the original arguments, as the model sent them; `digest` binds tool identity, final
+    arguments, principal and occurrence. `grants` names who has granted so far, one for each
+    approver set in order. `holder` is who claimed it. `outcome` says how a finished entry ended.
     """
 
     id: str
@@ -69,21 +70,22 @@ class LedgerEntry:
 class Ledger(Protocol):
     """Where entries are kept; every method may be sync, or async and return an awaitable.
 
-    Each raises `LedgerError` where the store cannot be read or written, or holds something that is no entry.
+    Each raises `LedgerError` where the store cannot be read or written, or holds something that is
+    no entry.
     """
 
-    def add(self, entry: LedgerEntry) -> None | Awaitable[None]:
+    def add(self, entry: LedgerEntry) -> Awaitable[None] | None:
         """Keep a new entry; an id that is there already raises `LedgerError`."""
         ...
 
-    def get(self, id: str) -> LedgerEntry | None | Awaitable[LedgerEntry | None]:
+    def get(self, id: str) -> Awaitable[LedgerEntry | None] | LedgerEntry | None:
         """Give the entry of that id, None where there is none."""
         ...
 
     def claim(
         self, id: str, *, expected: EntryState, holder: str, now: datetime
-    ) -> LedgerEntry | None | Awaitable[LedgerEntry | None]:
-        """Atomically take the entry that is in the expected state and has not expired; None where it is not so."""
+    ) -> Awaitable[LedgerEntry | None] | LedgerEntry | None:
+        """Atomically take the entry that is in the expected state and has not expired, or None."""
         ...
 
     def expire(self, id: str, *, now: datetime) -> bool | Awaitable[bool]:
@@ -99,7 +101,7 @@ class Ledger(Protocol):
         grants: tuple[str, ...],
         outcome: str | None,
     ) -> bool | Awaitable[bool]:
-        """Atomically move the entry that this holder has claimed to another state; False where it holds it no longer."""
+        """Atomically move the entry that this holder has claimed; False where it has it no more."""
         ...
 
 
@@ -157,8 +159,16 @@ class MemoryLedger:
             entry = self._entries.get(id)
             if entry is None or entry.state is not EntryState.CLAIMED or entry.holder != holder:
                 return False
-            self._entries[id] = replace(entry, state=state, grants=grants, outcome=outcome)
+            self._entries[id] = settled(entry, state, grants, outcome)
             return True
+
+
+def settled(
+    entry: LedgerEntry, state: EntryState, grants: tuple[str, ...], outcome: str | None
+) -> LedgerEntry:
+    """Give an entry in its next state; one that waits again has no holder."""
+    holder = entry.holder if state is EntryState.FINISHED else None
+    return replace(entry, state=state, grants=grants, outcome=outcome, holder=holder)
 
 
 WAITING = (EntryState.ASKED, EntryState.PAUSED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import weakref
 from collections.abc import Awaitable
 from concurrent.futures import Future
 from typing import Any
@@ -19,11 +20,12 @@ __all__ = ["LoopThread", "run_on"]
 class LoopThread:
     """Owns the thread; `loop()` gives its running event loop."""
 
-    __slots__ = ("_lock", "_loop", "_pid")
+    __slots__ = ("__weakref__", "_lock", "_loop", "_pid", "_thread")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._pid = 0
 
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -34,10 +36,48 @@ class LoopThread:
             if self._loop is None or self._pid != os.getpid():
                 self._loop = asyncio.new_event_loop()
                 self._pid = os.getpid()
-                threading.Thread(
-                    target=self._loop.run_forever, name="adjudge-loop", daemon=True
-                ).start()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="adjudge-loop", daemon=True
+                )
+                self._thread.start()
+                weakref.finalize(self, _stop, self._loop).atexit = False
             return self._loop
+
+    def close(self) -> None:
+        """Cancel what still runs, and end the thread; a later `loop()` starts another."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None or self._pid != os.getpid():
+            return
+        _stop(loop)
+        if thread is not threading.current_thread():
+            thread.join(_CLOSE_SECONDS)
+
+
+_CLOSE_SECONDS = 5.0
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_cancel_all())
+    finally:
+        loop.close()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.call_soon_threadsafe(loop.stop)
+    except RuntimeError:
+        return  # It is closed already.
 
 
 def run_on(
@@ -73,6 +113,18 @@ class _Run:
         with self._lock:
             if not self._abandoned:
                 self._task = self._loop.create_task(self._carry())
+                self._task.add_done_callback(self._never_begun)
+
+    def _never_begun(self, _: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step runs nothing of itself."""
+        if not self.result.done():
+            self._close_awaitable()
+            self.result.set_exception(asyncio.CancelledError())
+
+    def _close_awaitable(self) -> None:
+        close = getattr(self._awaitable, "close", None)
+        if close is not None:
+            close()
 
     def abandon(self) -> None:
         with self._lock:
@@ -80,9 +132,7 @@ class _Run:
                 return
             self._abandoned = True
             if self._task is None:
-                close = getattr(self._awaitable, "close", None)
-                if close is not None:
-                    close()
+                self._close_awaitable()
                 return
         try:
             self._loop.call_soon_threadsafe(self._task.cancel)
@@ -93,6 +143,7 @@ class _Run:
         try:
             self.result.set_result(await self._awaitable)
         except BaseException as error:
+            # What would end the loop (an exit, an interrupt) is the waiter's, not the loop's.
             self.result.set_exception(error)
-            if not isinstance(error, Exception):
+            if isinstance(error, asyncio.CancelledError):
                 raise

@@ -1,8 +1,9 @@
 """The one implementation of the five verdicts: a generator without I/O.
 
-It yields effects and receives their outcomes, from the proposal to the terminal event; a driver, sync or async, carries them
-out. Each attempt ends in exactly one terminal event, whatever fails, is cancelled or misbehaves, and whatever fails before
-the body ends in a denial by value (laws 4 and 7).
+It yields effects and receives their outcomes, from the proposal to the terminal event; a driver,
+sync or async, carries them out. Each attempt ends in exactly one terminal event, whatever fails,
+is cancelled or misbehaves, and whatever fails before the body ends in a denial by value (laws 4
+and 7).
 """
 
 from __future__ import annotations
@@ -12,44 +13,34 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from adjudge._admission import Door, InvalidArguments
+from adjudge._admission import Admission
 from adjudge._approvals import PauseApproval
 from adjudge._asking import ask_handler, pause
-from adjudge._attempt import Attempt, Refusal, Settings, Steps, failure_text, final_request
-from adjudge._effects import BindContext, Execute, Mediating, Preview, Raised
+from adjudge._attempt import Refusal, Steps, failure_text, final_request
+from adjudge._doors import Door
+from adjudge._effects import Execute, Mediating, Preview, Raised
 from adjudge._ledger import EntryState
-from adjudge._record import to_json
+from adjudge._settings import Settings
 from adjudge._texts import dry_run_text
 from adjudge._types import (
     ActionRequest,
     ActionResult,
-    CallContext,
     Decision,
-    ExecutionContext,
     GovernedCall,
     Outcome,
     PendingApproval,
-    Principal,
     Verdict,
 )
-from adjudge._values import EMPTY, FrozenDict, freeze, freeze_object, thaw
-from adjudge.errors import ArgumentsRefused, LedgerError, NotAnObject, RecordError
+from adjudge._values import freeze, thaw
+from adjudge.errors import LedgerError, RecordError
 
-__all__ = ["Mediation", "describe_principal"]
-
-_NOBODY = Principal("user", "unknown")
-_UNJUDGED = Decision(Verdict.DENY, "the call was never judged", ("<not_judged>",))
+__all__ = ["Mediation"]
 
 
-def describe_principal(who: Principal) -> dict[str, Any]:
-    """Give a principal as plain JSON."""
-    return {"kind": who.kind, "id": who.id, "name": who.name}
-
-
-class Mediation(Attempt):
+class Mediation(Admission):
     """One attempt at one call, from the proposal to the terminal event."""
 
-    __slots__ = ("context", "extra", "result", "started")
+    __slots__ = ("result", "started")
 
     def __init__(
         self,
@@ -60,9 +51,7 @@ class Mediation(Attempt):
         extra: Mapping[str, Any] | None = None,
         context: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(settings, door, seq)
-        self.extra = extra
-        self.context = context
+        super().__init__(settings, door, seq, extra=extra, context=context)
         self.started = False
         """Whether the body has been called."""
         self.result: ActionResult | None = None
@@ -77,13 +66,11 @@ class Mediation(Attempt):
         try:
             try:
                 return (yield from steps)
-            except Refusal as refusal:
-                return (yield from self._denied(refusal))
+            except Refusal as refused:
+                return (yield from self._denied(refused))
             except RecordError as error:
                 return (
-                    yield from self._denied(
-                        Refusal("record_failed", str(error), discharges="none")
-                    )
+                    yield from self._denied(Refusal("record_failed", str(error), discharges="none"))
                 )
             except LedgerError as error:
                 return (yield from self._denied(Refusal("ledger_failed", str(error))))
@@ -96,155 +83,29 @@ class Mediation(Attempt):
             return (yield from self._aborted(error))
 
     def _from_proposal(self) -> Steps[GovernedCall | Raised]:
-        request, unread = yield from self._admit()
+        request, unread = yield from self.admit()
         if unread is not None:
             return (yield from self._unread(unread))
+        if not self.door.known:
+            raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
         request, decision = yield from self.judge(request)
         self.request, self.decision = request, decision
         yield from self.record_judgment(request, decision, phase="propose")
         return (yield from self._enforce(request, decision))
 
-    # Admission
-
-    def _admit(self) -> Steps[tuple[ActionRequest, str | None]]:
-        """Read the arguments, ask who is calling, and record the proposal; the text says why the arguments are invalid."""
-        door = self.door
-        refusal: Refusal | None = None
-        unread: str | None = None
-        args, given, injected = EMPTY, None, EMPTY
-        try:
-            injected = door.injected()
-            admitted = door.admit()
-            args, given = admitted.args, admitted.given
-        except (NotAnObject, InvalidArguments) as error:
-            unread = str(error)
-        except ArgumentsRefused as error:
-            refusal = Refusal("refused_arguments", str(error), discharges="none")
-        try:
-            context = yield from self._bind_context()
-        except Refusal as failed:
-            context = None
-            refusal = refusal or failed
-        except BaseException:
-            self.request = self._request(args, given, injected, self._context(_NOBODY))
-            yield from self._propose(None, refusal is not None or unread is not None)
-            raise
-        self.sent = args if given is None else FrozenDict({k: args[k] for k in args if k in given})
-        request = self._request(args, given, injected, context or self._context(_NOBODY))
-        self.request = request
-        who = None if context is None else context.principal
-        yield from self._propose(who, refusal is not None or unread is not None)
-        if refusal is not None:
-            raise refusal
-        return request, unread
-
-    def _request(
-        self,
-        args: FrozenDict,
-        given: frozenset[str] | None,
-        injected: FrozenDict,
-        context: ExecutionContext,
-    ) -> ActionRequest:
-        door = self.door
-        return ActionRequest(
-            door.tool,
-            args,
-            self.settings.metadata(door),
-            context,
-            door.namespace,
-            given,
-            injected,
-        )
-
-    def _propose(self, who: Principal | None, unreadable: bool) -> Steps[None]:
-        if not self.settings.records:
-            return
-        assert self.request is not None
-        door = self.door
-        body: dict[str, Any] = {
-            "namespace": door.namespace,
-            "call_id": door.call_id,
-            "principal": None if who is None else describe_principal(who),
-        }
-        if not unreadable:
-            body["args"] = self.request.args
-        elif isinstance(door.arguments, str):
-            body["arguments_text"] = door.arguments
-        else:
-            body["args"] = to_json(door.arguments)
-        yield from self.emit("step.proposed", body)
-
-    def _bind_context(self) -> Steps[ExecutionContext]:
-        """Give the context of this call: the `context=` callable's, or the guard's own (clause 26)."""
-        settings = self.settings
-        if self.context is None:
-            return self._context(
-                settings.principal, settings.environment, settings.workspace, self._frozen_extra()
-            )
-        try:
-            found = yield BindContext(self.context)
-        except Exception as error:
-            raise _context_failed(failure_text(error)) from error
-        if type(found) is not CallContext or not isinstance(found.principal, Principal):
-            raise _context_failed(f"it answered with a {type(found).__name__}, no CallContext")
-        try:
-            extra = freeze_object(found.extra, where="context.extra")
-            session = found.session
-            if session is not None:
-                session = freeze_object(session, where="context.session")
-        except ArgumentsRefused as error:
-            raise _context_failed(str(error)) from None
-        given = self._frozen_extra()
-        return self._context(
-            found.principal,
-            found.environment,
-            found.workspace,
-            FrozenDict({**given, **extra}) if given else extra,
-            session,
-        )
-
-    def _frozen_extra(self) -> FrozenDict:
-        if not self.extra:
-            return EMPTY
-        try:
-            return freeze_object(self.extra, where="extra")
-        except ArgumentsRefused as error:
-            raise _context_failed(str(error)) from None
-
-    def _context(
-        self,
-        principal: Principal,
-        environment: str | None = None,
-        workspace: str = ".",
-        extra: FrozenDict = EMPTY,
-        session: Mapping[str, Any] | None = None,
-    ) -> ExecutionContext:
-        return ExecutionContext(
-            principal,
-            environment,
-            workspace,
-            self.correlation_id,
-            self.seq,
-            self.settings.now(),
-            extra,
-            session,
-        )
-
     def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
-        """Let the framework answer arguments that never get a verdict; a door without one says what is wrong with them."""
+        """Let the framework answer arguments that get no verdict, or say what is wrong."""
         code = "invalid_arguments"
         execution = self.door.unjudged()
         if execution is not None:
             return (yield from self._execute(execution, code=code, problem=problem))
         self.result = ActionResult(False, None, problem, code)
         yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
-        return self._call(Outcome.FAILED)
+        return self.governed(Outcome.FAILED)
 
     # Verdicts
 
-    def _enforce(
-        self, request: ActionRequest, decision: Decision
-    ) -> Steps[GovernedCall | Raised]:
+    def _enforce(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
         verdict = decision.verdict
         if verdict is Verdict.DENY:
             raise Refusal("denied", decision.reason, discharges="all")
@@ -254,7 +115,7 @@ class Mediation(Attempt):
             approval = self.settings.approval
             if isinstance(approval, PauseApproval):
                 pending = yield from pause(self, request, decision, approval)
-                return self._call(Outcome.PENDING, pending)
+                return self.governed(Outcome.PENDING, pending)
             decision = yield from ask_handler(self, request, decision, approval)
             assert self.request is not None
             request = self.request
@@ -267,20 +128,24 @@ class Mediation(Attempt):
             raise Refusal("obligation_failed", f"the obligation {failed.id} failed: {failed.error}")
         shadow = self.settings.shadow_of(self.door)
         if shadow is None:
-            raise Refusal("no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it")
+            raise Refusal(
+                "no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it"
+            )
         try:
             value = yield Preview(shadow, (), thaw(request.args), may_block=True)
             preview = freeze(value, where="preview")
             dry_run_text(preview)
         except Exception as error:
-            raise Refusal("shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}") from error
+            raise Refusal(
+                "shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}"
+            ) from error
         yield from self.discharge(None, request, always_only=True)
         self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes))
         yield from self.end(Outcome.PREVIEWED, {"preview": preview})
-        return self._call(Outcome.PREVIEWED)
+        return self.governed(Outcome.PREVIEWED)
 
     def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
-        """Run the body, which may run: `pre` obligations, the last checks, the body, `post` obligations."""
+        """Run the body, which may run, between its obligations and after the last checks."""
         final = final_request(request, decision)
         if decision.obligations:
             failed = yield from self.discharge("pre", final)
@@ -292,7 +157,8 @@ class Mediation(Attempt):
         if isolation is not None:
             raise Refusal(
                 "isolation_unrouted",
-                f"the tool {final.tool} declares the isolation {isolation!r}, and nothing here provides it",
+                f"the tool {final.tool} declares the isolation {isolation!r}, "
+                "and nothing here provides it",
             )
         execution = self.door.execution(final, changed=final is not request)
         self._check_cancelled()
@@ -314,7 +180,10 @@ class Mediation(Attempt):
     def _execute(
         self, execution: Execute, *, code: str = "", problem: str | None = None
     ) -> Steps[GovernedCall | Raised]:
-        """Run the body and record what became of it; with `code`, only to let a framework refuse the arguments."""
+        """Run the body and record what became of it.
+
+        With `code` this only lets a framework refuse the arguments itself.
+        """
         door = self.door
         self.started = True
         began = perf_counter()
@@ -364,7 +233,7 @@ class Mediation(Attempt):
             yield from self.discharge("post", final_request(self.request, self.decision))
             self.result = _with_obligations(result, self.outcomes)
         yield from self._end_body(outcome)
-        return self._call(outcome)
+        return self.governed(outcome)
 
     def _end_body(self, outcome: Outcome) -> Steps[None]:
         result = self.result
@@ -378,7 +247,7 @@ class Mediation(Attempt):
         yield from self.end(outcome, body)
 
     def _settle(self, state: EntryState, outcome: Outcome) -> Steps[None]:
-        """Settle the ledger's entry; where that fails it stays claimed, which is uncertain and never rerun."""
+        """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
         if self.entry is None:
             return
         try:
@@ -402,18 +271,16 @@ class Mediation(Attempt):
         )
         yield from self._settle(EntryState.FINISHED, Outcome.DENIED)
         yield from self.end(Outcome.DENIED, {"code": refusal.code, "reason": refusal.reason})
-        return self._call(Outcome.DENIED)
+        return self.governed(Outcome.DENIED)
 
     def _aborted(self, error: BaseException) -> Steps[Raised]:
-        """Something must go through us: a cancellation, an interrupt. It is recorded, and raised again."""
+        """Record, and raise again, what must go through us: a cancellation, an interrupt."""
         self.settled = True
         try:
             if self.result is not None:
                 # The body has ended, and the record says so whatever came after it.
-                yield from self._end_body(
-                    Outcome.COMPLETED if self.result.ok else Outcome.FAILED
-                )
-            elif isinstance(error, CancelledError):
+                yield from self._end_body(Outcome.COMPLETED if self.result.ok else Outcome.FAILED)
+            elif isinstance(error, CancelledError | GeneratorExit):
                 yield from self._settle(EntryState.FINISHED, Outcome.CANCELLED)
                 yield from self.end(Outcome.CANCELLED, {"started": self.started})
             else:
@@ -425,21 +292,16 @@ class Mediation(Attempt):
             return Raised(error)
         return Raised(error)
 
-    def _call(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
+    def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
+        """Give what the caller is told."""
         assert self.request is not None
         result = self.result
         if result is None:
             result = ActionResult(False, None, None, outcome.value)
         decision = self.decision
         if decision is None:
-            decision = _UNJUDGED
+            decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
         return GovernedCall(decision, result, self.request, outcome, pending)
-
-
-def _context_failed(why: str) -> Refusal:
-    return Refusal(
-        "context_failed", f"who is calling could not be found out: {why}", discharges="none"
-    )
 
 
 def _checked_result(value: object, elapsed: float) -> ActionResult:

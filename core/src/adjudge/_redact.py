@@ -1,10 +1,10 @@
 """Takes secrets out of an event before any sink sees it, and so before it is hashed.
 
-It promises: at any depth, no value under a secret name or under a path or name that was given is in
-the record; the structure stays. It does its best, and promises nothing, for secrets inside free text
-under harmless names. It changes what is recorded, never what is executed or asked of a person. The
-digest that it leaves proves which arguments there were to whoever has them; it has no key, so it
-does not hide a secret that can be guessed.
+It promises: at any depth, no value under a secret name, or under a name or path that was given, is
+in the record; the structure stays. It does its best, and promises nothing, for secrets inside free
+text under harmless names. It changes what is recorded, never what is executed or asked of a person.
+The digest that it leaves proves, to whoever has the arguments, which they were; it has no key, so
+it does not hide a secret that can be guessed.
 """
 
 from __future__ import annotations
@@ -59,17 +59,16 @@ def no_redaction(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Redact a body; where the redactor fails, nothing of the body is recorded but that it failed."""
+    """Redact a body; where the redactor fails, all that is recorded of the body is that it did."""
     try:
-        redacted = redactor(body)
+        redacted: object = redactor(body)
         if not isinstance(redacted, Mapping):
             raise TypeError(f"a redactor returns a mapping, not a {type(redacted).__name__}")
     except Exception as error:
         # The text of the error may quote what was to be redacted.
-        _log.error(
-            "The redactor failed with %s; the event's body is left out.", type(error).__name__
-        )
-        return {"redaction_failed": type(error).__name__}
+        kind = type(error).__name__
+        _log.error("The redactor failed with %s; the event's body is left out.", kind)
+        return {"redaction_failed": kind}
     return redacted
 
 

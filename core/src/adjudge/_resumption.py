@@ -1,35 +1,39 @@
 """Going on with a paused call, in any process that sees the ledger (clause 24).
 
-The entry is claimed first, by one compare-and-set: of two that resume at once, one goes on and the other is told so. Then
-the original arguments are judged again, and only then the person's answer is looked at. An entry that was claimed and never
-finished is uncertain: nobody knows whether the body ran, and it is not run again.
+The entry is claimed first, by one compare-and-set: of two that resume at once, one goes on and the
+other is told so. Then the original arguments are judged again, and only then the person's answer
+is looked at. An entry that was claimed and never finished is uncertain: nobody knows whether the
+body ran, and it is not run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from adjudge._admission import Door, InvalidArguments, UnknownToolDoor
-from adjudge._asking import Asking, call_digest, request_approval, same_ask, take_answer
-from adjudge._attempt import Refusal, Settings, Steps, failure_text, final_request
+from adjudge._asking import Asking, call_digest, request_approval, take_answer
+from adjudge._attempt import Refusal, Steps, failure_text, final_request
+from adjudge._doors import Door, UnknownToolDoor
 from adjudge._effects import Mediating, Raised, UseLedger
 from adjudge._ledger import EntryState, Ledger, LedgerEntry
 from adjudge._mediation import Mediation
+from adjudge._proposal import InvalidArguments
+from adjudge._settings import Settings
 from adjudge._types import (
     ActionRequest,
-    ApprovalDecision,
+    ActionResult,
     Decision,
     ExecutionContext,
     GovernedCall,
     Outcome,
     PendingApproval,
+    ToolMetadata,
     Verdict,
 )
+from adjudge._values import EMPTY
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
 __all__ = ["Resumption", "resume_entry"]
-
-_CHANGED = Refusal("policy_changed", "the policy has changed, propose again")
 
 
 def resume_entry(
@@ -94,8 +98,7 @@ def _not_claimed(
         away = _TurnedAway(settings, pending_id, None, next_seq())
         return (yield from away.tell("unknown_approval", f"no call waits under {pending_id!r}"))
     if (yield UseLedger(ledger.expire, (pending_id,), {"now": settings.now()}, may_block=True)):
-        away = _TurnedAway(settings, pending_id, entry, entry.seq)
-        return (yield from away.tell("approval_expired", "the approval has expired"))
+        return (yield from _TurnedAway(settings, pending_id, entry, entry.seq).tell_expired(entry))
     away = _TurnedAway(settings, pending_id, entry, next_seq())
     if entry.state is EntryState.CLAIMED:
         return (
@@ -111,32 +114,113 @@ def _not_claimed(
 class _TurnedAway(Mediation):
     """A resumption that never got hold of its entry."""
 
-    __slots__ = ("pending_id", "waiting")
+    __slots__ = ("pending_id",)
 
     def __init__(
         self, settings: Settings, pending_id: str, entry: LedgerEntry | None, seq: int
     ) -> None:
-        name = "unknown" if entry is None else entry.tool
-        super().__init__(settings, UnknownToolDoor(name, {}), seq)
+        tool = "<unknown>" if entry is None else entry.tool
+        super().__init__(settings, UnknownToolDoor(tool, EMPTY), seq)
         self.pending_id = pending_id
-        self.waiting = entry
+        self.request = ActionRequest(tool, EMPTY, None, self.own_context())
+        if entry is not None:
+            self.request = _request_of(entry, settings, None)
 
     def tell(self, code: str, reason: str) -> Mediating:
-        """Deny, and record it: as the end of the call where it expired, else as an attempt of its own."""
-        entry = self.waiting
-        self.request = self._request_of(entry)
-        if code == "approval_expired" and entry is not None:
-            self.correlation_id = entry.correlation_id
-            return self._guarded(self._expired(reason))
-        return self._guarded(self._refused(Refusal(code, reason, discharges="none")))
+        """Deny by value, and record it under a number of its own."""
+        self.result = ActionResult(False, None, reason, code)
+        about = {"code": code, "reason": reason}
+        about |= {"approval_id": self.pending_id, "phase": "resume"}
+        yield from self.end(Outcome.DENIED, about)
+        return self.governed(Outcome.DENIED)
 
-    def _refused(self, refusal: Refusal) -> Steps[GovernedCall | Raised]:
-        yield from self.emit(
-            "step.proposed", {"phase": "resume", "approval_id": self.pending_id}
-        )
-        raise refusal
-
-    def _expired(self, reason: str) -> Steps[GovernedCall | Raised]:
-        self.settled = self.ended = True
+    def tell_expired(self, entry: LedgerEntry) -> Mediating:
+        """Record the end of the paused call."""
+        self.correlation_id = entry.correlation_id
+        self.result = ActionResult(False, None, "the approval has expired", "approval_expired")
+        self.ended = self.settled = True
         yield from self.emit("approval.expired", {"approval_id": self.pending_id})
-        return self._denied_call("approval_expired", reason)
+        return self.governed(Outcome.DENIED)
+
+
+class Resumption(Mediation):
+    """A paused call that goes on."""
+
+    __slots__ = ()
+
+    def run_claimed(self, entry: LedgerEntry, holder: str, answer: object) -> Mediating:
+        """Mediate from the claimed entry to the terminal event."""
+        self.entry, self.holder = entry, holder
+        self.correlation_id = entry.correlation_id
+        self.request = _request_of(entry, self.settings, self.settings.metadata(self.door))
+        return self._guarded(self._from_entry(entry, answer))
+
+    def _from_entry(self, entry: LedgerEntry, answer: object) -> Steps[GovernedCall | Raised]:
+        assert self.request is not None
+        try:
+            admitted = self.door.admit()
+        except (ArgumentsRefused, NotAnObject, InvalidArguments) as error:
+            raise Refusal(
+                "policy_changed", f"the tool has changed, propose again: {error}"
+            ) from None
+        request = replace(self.request, args=admitted.args, given=admitted.given)
+        request, decision = yield from self.judge(request)
+        self.request, self.decision = request, decision
+        yield from self.record_judgment(request, decision, phase="resume")
+        if not self.door.known:
+            raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
+        if decision.verdict is Verdict.DENY:
+            raise Refusal("denied", decision.reason, discharges="all")
+        if not _still_holds(entry, request, decision):
+            raise Refusal("policy_changed", "the policy has changed, propose again")
+        return (yield from self._answered(entry, answer, request, decision))
+
+    def _answered(
+        self, entry: LedgerEntry, answer: object, request: ActionRequest, decision: Decision
+    ) -> Steps[GovernedCall | Raised]:
+        index = len(entry.grants)
+        last = decision.verdict is Verdict.ALLOW or index + 1 >= len(entry.approver_sets)
+        if not last and getattr(answer, "edited_args", None) is not None:
+            raise Refusal(
+                "edit_denied", "only the last of several approvers may edit the arguments"
+            )
+        asking = Asking(entry.id, request, decision, entry.digest, 0.0)
+        approver = yield from take_answer(self, asking, answer, index if not last else 0)
+        if last:
+            return (yield from self.carry_out(asking.request, asking.decision))
+        yield from request_approval(self, asking, index + 1)
+        yield from self.settle_entry(
+            EntryState.PAUSED, grants=(*entry.grants, approver), outcome=None
+        )
+        pending = PendingApproval(entry.id, request, decision, entry.digest, entry.expires_at)
+        return self.governed(Outcome.PENDING, pending)
+
+
+def _still_holds(entry: LedgerEntry, request: ActionRequest, decision: Decision) -> bool:
+    """Whether the call is allowed now, or asked about by the same rule with the same digest."""
+    if decision.verdict is Verdict.ALLOW:
+        return True
+    return (
+        decision.verdict is Verdict.APPROVE_REQUIRED
+        and decision.matched_rules == entry.matched_rules
+        and decision.approver_sets == entry.approver_sets
+        and call_digest(final_request(request, decision), entry.occurrence) == entry.digest
+    )
+
+
+def _request_of(
+    entry: LedgerEntry, settings: Settings, declared: ToolMetadata | None
+) -> ActionRequest:
+    context = ExecutionContext(
+        entry.principal,
+        entry.environment,
+        entry.workspace,
+        entry.correlation_id,
+        entry.seq,
+        settings.now(),
+        entry.extra,
+        entry.session,
+    )
+    return ActionRequest(
+        entry.tool, entry.args, declared, context, entry.namespace, None, entry.injected
+    )

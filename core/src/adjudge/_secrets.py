@@ -16,87 +16,24 @@ __all__ = ["REDACTED", "is_secret_name", "redact_text", "words_of"]
 REDACTED = "[redacted]"
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SECRET_WORDS = frozenset(
-    [
-        "authorization",
-        "cookie",
-        "cookies",
-        "credential",
-        "credentials",
-        "cvc",
-        "cvv",
-        "otp",
-        "passcode",
-        "passphrase",
-        "passwd",
-        "password",
-        "passwords",
-        "pin",
-        "pwd",
-        "secret",
-        "secrets",
-        "token",
-        "tokens",
-        "apikey",
-    ]
+_SECRET_WORD = re.compile(
+    "apikey|authorization|cookies?|credentials?|cvc|cvv|otp|passcode|passphrase|passwd|passwords?"
+    "|pin|pwd|secrets?|tokens?"
 )
-_SECRET_KEYS = frozenset(
-    [
-        "access",
-        "account",
-        "api",
-        "app",
-        "auth",
-        "client",
-        "decryption",
-        "encryption",
-        "license",
-        "master",
-        "private",
-        "secret",
-        "service",
-        "session",
-        "shared",
-        "signing",
-        "ssh",
-        "storage",
-    ]
+_KEY_OF = re.compile(
+    "access|account|api|app|auth|client|decryption|encryption|license|master|private|secret"
+    "|service|session|shared|signing|ssh|storage"
 )
-_SECRET_ENDINGS = [
-    "accesskey",
-    "apikey",
-    "authorization",
-    "cookie",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "pwd",
-    "secret",
-    "secretkey",
-    "token",
-]
-_COUNTED = frozenset(
-    [
-        "budget",
-        "completion",
-        "count",
-        "input",
-        "limit",
-        "max",
-        "min",
-        "output",
-        "prompt",
-        "total",
-        "used",
-    ]
+# Names written in one piece: dbpassword, clientsecret, authtoken.
+_SECRET_ENDING = re.compile(
+    "(?:accesskey|apikey|authorization|cookie|credentials?|passphrase|passwd|password|privatekey"
+    r"|pwd|secret|secretkey|token)\Z"
 )
+_COUNTED = re.compile("budget|completion|count|input|limit|max|min|output|prompt|total|used")
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """Split a name as people write them (`X-Api-Key`, `apiKey`, `api_key`) into lower-case words."""
+    """Split a name as people write it (`X-Api-Key`, `apiKey`, `api_key`) into lower-case words."""
     return tuple(word.lower() for word in _WORD.findall(name))
 
 
@@ -106,20 +43,22 @@ def is_secret_name(name: str, value: object = "") -> bool:
     `value` tells a count of tokens from a token: `max_tokens: 100` is none.
     """
     words = words_of(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        counts = "tokens" in words or ("token" in words and _COUNTED.intersection(words))
-        if counts:
-            return False
-    if _SECRET_WORDS.intersection(words):
-        return True
-    if any(
-        second in ("key", "keys") and first in _SECRET_KEYS
-        for first, second in itertools.pairwise(words)
-    ):
-        return True
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_count(words):
+        return False
     if words == ("auth",):
         return isinstance(value, str | list | tuple)
-    return "".join(words).endswith(tuple(_SECRET_ENDINGS))
+    return (
+        any(map(_SECRET_WORD.fullmatch, words))
+        or any(
+            second in ("key", "keys") and _KEY_OF.fullmatch(first) is not None
+            for first, second in itertools.pairwise(words)
+        )
+        or _SECRET_ENDING.search("".join(words)) is not None
+    )
+
+
+def _is_count(words: tuple[str, ...]) -> bool:
+    return "tokens" in words or ("token" in words and any(map(_COUNTED.fullmatch, words)))
 
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s?#\"'<>]{1,2048}@")
@@ -161,7 +100,7 @@ def redact_text(text: str, is_secret: Callable[[str, object], bool] = is_secret_
 
 def _redact_scheme(match: re.Match[str]) -> str:
     scheme, gap, value = match.groups()
-    # "Basic understanding" is English; a basic credential has a capital, a digit or padding in it.
+    # "Basic understanding" is English; a real one has a capital, a digit or padding in it.
     if scheme.lower() != "bearer" and value.isalpha() and value.islower():
         return match[0]
     return f"{scheme}{gap}{REDACTED}"

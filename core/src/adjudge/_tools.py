@@ -1,8 +1,8 @@
-"""Tools as `ToolGuard.check` runs them: a function, what it declares of itself, and the shadow that previews it.
+"""Tools as `ToolGuard.check` runs them: a function, what it declares, and its shadow.
 
-`@tool` attaches a `ToolDef` to the function and registers nothing anywhere; a `ToolSet` is an immutable bundle of such
-definitions. A definition that could not be governed (its body would run after the guard has looked away, or its arguments
-have no names) is refused where it is written.
+`@tool` attaches a `ToolDef` to the function and registers nothing anywhere; a `ToolSet` is an
+immutable bundle of such definitions. A definition that could not be governed (its body would run
+after the guard has looked away, or its arguments have no names) is refused where it is written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from adjudge._types import ToolMetadata
@@ -25,21 +25,25 @@ _ATTRIBUTE = "__adjudge_tool__"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling gives a coroutine: async functions, partials and methods of them, async `__call__`."""
+    """Tell whether calling gives a coroutine; partials, methods and `__call__` are seen through."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.iscoroutinefunction(function):
         return True
-    call = getattr(type(function), "__call__", None)
-    return not inspect.isroutine(function) and inspect.iscoroutinefunction(call)
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(_call_of(function))
+
+
+def _call_of(function: Any) -> Any:
+    """Give the `__call__` of an object's type; `callable` would not tell which it is."""
+    return getattr(type(function), "__call__", None)  # noqa: B004
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The arguments that a function takes by name.
 
-    `defaults` are frozen; a default that is no JSON value stands as an opaque marker that no rule can read, and the body
-    gets the function's own.
+    `defaults` are frozen; a default that is no JSON value stands as an opaque marker that no rule
+    can read, and the body gets the function's own.
     """
 
     names: frozenset[str]
@@ -50,20 +54,21 @@ class Signature:
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, where: str) -> Signature:
-        """Read a function's signature, or raise `ToolDefinitionError` where it cannot be called by name."""
+        """Read a signature; what cannot be called by name raises `ToolDefinitionError`."""
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError) as error:
             raise ToolDefinitionError(
-                f"{where} has no readable signature ({error}); wrap it in a function with named parameters."
+                f"{where} has no readable signature ({error}); "
+                "wrap it in a function with named parameters."
             ) from None
         named = []
         takes_any = False
         for parameter in parameters:
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise ToolDefinitionError(
-                    f"{where} takes {parameter.name!r} by position only; a model names its arguments, "
-                    "so write it without the `/`."
+                    f"{where} takes {parameter.name!r} by position only; a model names its "
+                    "arguments, so write it without the `/`."
                 )
             if parameter.kind is parameter.VAR_KEYWORD:
                 takes_any = True
@@ -116,7 +121,7 @@ class ToolDef:
     description: str
     fn: Callable[..., Any]
     shadow_fn: Callable[..., Any] | None = None
-    metadata: ToolMetadata = ToolMetadata()
+    metadata: ToolMetadata = field(default_factory=ToolMetadata)
 
 
 def tool(
@@ -132,8 +137,9 @@ def tool(
 ) -> Callable[[F], F]:
     """Mark a function, sync or async, as a tool.
 
-    The function stays what it was, with a `ToolDef` as its `__adjudge_tool__` and a decorator `.shadow` for its preview.
-    Raises `ToolDefinitionError` for what cannot be governed: a generator, positional-only parameters, a second `@tool`.
+    The function stays what it was, with a `ToolDef` as its `__adjudge_tool__` and a decorator
+    `.shadow` for its preview. Raises `ToolDefinitionError` for what cannot be governed: a
+    generator, positional-only parameters, a second `@tool`.
     """
 
     def decorate(function: F) -> F:
@@ -168,14 +174,14 @@ def tool(
 
 
 def shadow(function: Callable[..., Any]) -> Callable[[F], F]:
-    """Give the decorator that makes a function the preview of a tool: `@shadow(refund)`, the same as `@refund.shadow`."""
+    """Make a function the preview of a tool: `@shadow(refund)`, the same as `@refund.shadow`."""
     definition_of(function)
 
     def decorate(preview: F) -> F:
         current = definition_of(function)
         if not callable(preview):
             raise ToolDefinitionError(
-                f"The shadow of {current.name} is a {type(preview).__name__}, which cannot be called."
+                f"The shadow of {current.name} is a {type(preview).__name__}; give a function."
             )
         _refuse_generators(preview, f"The shadow of {current.name}")
         _attach(
@@ -192,7 +198,7 @@ def shadow(function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def definition_of(function: object) -> ToolDef:
-    """Give the `ToolDef` of a function that `@tool` marked; a bound method's body is the bound method.
+    """Give the `ToolDef` of what `@tool` marked; a bound method's body is the bound method.
 
     Raises `ToolDefinitionError` for anything else.
     """
@@ -210,8 +216,8 @@ def definition_of(function: object) -> ToolDef:
 class ToolSet:
     """An immutable bundle of tools with names of their own.
 
-    Built from `ToolDef`s or from functions that `@tool` marked. Two tools of one name raise `ToolDefinitionError`: neither
-    may silently take the other's place.
+    Built from `ToolDef`s or from functions that `@tool` marked. Two tools of one name raise
+    `ToolDefinitionError`: neither may silently take the other's place.
     """
 
     __slots__ = ("_signatures", "_tools")
@@ -276,7 +282,7 @@ class ToolSet:
 
 
 def _bound_like(function: object, preview: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Bind the shadow of a method to the method's object, where it takes that object first as the method does."""
+    """Bind the shadow of a method to the method's object, where it takes that object too."""
     if preview is None or not inspect.ismethod(function) or not inspect.isfunction(preview):
         return preview
     first = next(iter(inspect.signature(preview).parameters), None)
@@ -299,23 +305,26 @@ def _attach(function: Any, definition: ToolDef) -> None:
 
 
 def _is_inherited(function: object) -> bool:
-    """Tell whether the mark was copied along by `functools.wraps` from a function that this one wraps."""
+    """Tell whether the mark was copied by `functools.wraps` from a function that this one wraps."""
     definition = getattr(function, _ATTRIBUTE)
     return isinstance(definition, ToolDef) and definition.fn is not function
 
 
 def _check(definition: ToolDef) -> Signature:
-    if not isinstance(definition.name, str) or not definition.name:
-        raise ToolDefinitionError(f"A tool is called {definition.name!r}; give it a name.")
+    name: object = definition.name
+    if not isinstance(name, str) or not name:
+        raise ToolDefinitionError(f"A tool is called {name!r}; give it a name.")
     _refuse_generators(definition.fn, f"The tool {definition.name}")
     if isinstance(definition.fn, type):
         raise ToolDefinitionError(
-            f"The tool {definition.name} is a class; mark one of its methods, or an instance with `__call__`."
+            f"The tool {definition.name} is a class; mark one of its methods, "
+            "or give an instance with `__call__`."
         )
     if definition.metadata.has_shadow is not (definition.shadow_fn is not None):
         raise ToolDefinitionError(
             f"The tool {definition.name} declares has_shadow={definition.metadata.has_shadow} but "
-            f"{'has no' if definition.shadow_fn is None else 'has a'} shadow_fn; make the two agree."
+            f"{'has no' if definition.shadow_fn is None else 'has a'} shadow_fn; "
+            "make the two agree."
         )
     return Signature.of(definition.fn, where=f"The tool {definition.name}")
 
@@ -325,7 +334,7 @@ def _refuse_generators(function: Callable[..., Any], what: str) -> None:
     while isinstance(inner, functools.partial):
         inner = inner.func
     if not inspect.isroutine(inner) and not isinstance(inner, type):
-        inner = getattr(type(inner), "__call__", inner)
+        inner = _call_of(inner)
     if inspect.isasyncgenfunction(inner) or inspect.isgeneratorfunction(inner):
         raise ToolDefinitionError(
             f"{what} is a generator, whose body runs after the call has been recorded as done; "

@@ -44,7 +44,13 @@ OPERATORS = {
     "object": ["eq", "contains", "size", "exists", "contains_any"],
     "orders": ["each", "some", "size", "exists", "each", "some"],
 }
-FIXED_SHAPES = ("given.", "declared.", "context.principal")
+FIXED_SHAPES = (
+    "given.",
+    "declared.",
+    "context.principal",
+    "context.environment",
+    "context.step_seq",
+)
 ALL_OPERATORS = sorted({operator for known in OPERATORS.values() for operator in known if operator})
 
 
@@ -54,16 +60,16 @@ def plain(value: Any) -> bool:
 
 
 @st.composite
-def operands(draw: st.DrawFn, operator: str, kind: str) -> Any:
+def operands(draw: st.DrawFn, operator: str, kind: str, foreign: int = 10) -> Any:
     """Draw what stands right of an operator."""
     if kind in REFERENCES and operator in REFERABLE and draw(chance(12)):
         return {"ref": draw(st.sampled_from(REFERENCES["list" if operator in LISTED else kind]))}
-    return draw(_literal(operator, kind))
+    return draw(_literal(operator, kind, foreign))
 
 
 
 
-def _literal(operator: str, kind: str) -> st.SearchStrategy[Any]:
+def _literal(operator: str, kind: str, foreign: int = 10) -> st.SearchStrategy[Any]:
     if operator in FIXED:
         return FIXED[operator]
     member = "text" if kind in ("list", "object", "orders", "path", "url") else kind
@@ -77,7 +83,7 @@ def _literal(operator: str, kind: str) -> st.SearchStrategy[Any]:
             lambda ends: sorted(ends, key=float)
         )
     if operator in ("in", "not_in"):
-        members = value_of(kind, foreign=10).filter(plain)
+        members = value_of(kind, foreign).filter(plain)
         return st.lists(members, min_size=1, max_size=3)
     if operator == "contains":
         return VALUES["text"] | VALUES["number"].filter(plain)
@@ -89,7 +95,7 @@ def _literal(operator: str, kind: str) -> st.SearchStrategy[Any]:
         )
     if operator in ("each", "some"):
         return elements("orders" if kind == "orders" else "number")
-    return _equality(kind)
+    return _equality(kind, foreign)
 
 
 SIZES = ["eq", "ne", "gt", "ge", "lt", "le"]
@@ -108,8 +114,8 @@ FIXED: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def _equality(kind: str) -> st.SearchStrategy[Any]:
-    written = value_of(kind, foreign=10).map(
+def _equality(kind: str, foreign: int) -> st.SearchStrategy[Any]:
+    written = value_of(kind, foreign).map(
         lambda value: {"literal": value} if isinstance(value, dict) else value
     )
     return st.one_of(written, written, written, written, st.none())
@@ -153,14 +159,13 @@ def leaves(draw: st.DrawFn) -> dict[str, Any]:
     """Draw one test of one path."""
     path = draw(st.sampled_from(sorted(READABLE)))
     kind = READABLE[path]
-    if path.startswith(FIXED_SHAPES) and kind in ("bool", "text"):
-        # An operand of another kind is refused there, because nothing at the path could equal it.
-        return {f"{path}.{draw(st.sampled_from(['eq', 'ne']))}": draw(VALUES[kind])}
+    # An operand of another kind is refused there, because nothing at the path could equal it.
+    foreign = 0 if path.startswith(FIXED_SHAPES) else 10
     fitting = OPERATORS.get(kind, EQUALITY)
     operator = draw(st.sampled_from(ALL_OPERATORS if draw(chance(6)) else fitting))
     if operator == "":
-        return {path: draw(_equality(kind))}
-    operand = draw(operands(operator, kind))
+        return {path: draw(_equality(kind, foreign))}
+    operand = draw(operands(operator, kind, foreign))
     if draw(st.booleans()):
         return {f"{path}.{operator}": operand}
     return {path: {operator: operand}}

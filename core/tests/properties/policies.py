@@ -110,7 +110,7 @@ def policy_dicts(draw: st.DrawFn, most: int = 5, some: int = 1) -> dict[str, Any
         policy["tools"] = draw(tools_sections())
     count = draw(st.integers(some, most))
     rules = [draw(rule_dicts(number, tuple(predicates))) for number in range(count)]
-    if draw(chance(30)):
+    if draw(chance(60)):
         rules += draw(met_by_rewriting(rules))
     policy["rules"] = rules
     return policy

@@ -8,16 +8,20 @@ class Tool:
 
     label = "text"
 
-    def invoke(self): ...
+    def invoke(self):
+        """Stand for one of a framework's methods."""
 
-    async def ainvoke(self): ...
+    async def ainvoke(self):
+        """Stand for one of a framework's methods."""
 
-    def __call__(self): ...
+    def __call__(self):
+        """Stand for one of a framework's methods."""
 
     def _private(self): ...
 
     @property
-    def schema(self): ...
+    def schema(self):
+        """Stand for one of a framework's methods."""
 
 
 REACHES = {"Tool": {"invoke": "allow.runs-once", "ainvoke": "allow.runs-once"}}
@@ -57,7 +61,7 @@ def test_callable_listed_twice_is_a_problem():
 
 
 def test_checklist_is_covered_by_tests_and_reasons():
-    """A bypass is driven, or declared not to exist in the framework with a sentence that says so."""
+    """A bypass is driven, or a sentence says that the framework has no such thing."""
     driven = set(CHECKLIST) - {"cache", "batch"}
 
     assert [] == uncovered(

@@ -20,11 +20,13 @@ USER = {"role": "user", "content": "hello"}
 
 @pytest.fixture(scope="module")
 def server():
+    """Give the model service for the module."""
     with ScriptedServer() as running:
         yield running
 
 
 def post(exchange, path, body):
+    """Send a body and give what came back, as text."""
     raw = json.dumps(body).encode()
     request = urllib.request.Request(exchange.base_url + path, raw)
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -32,21 +34,26 @@ def post(exchange, path, body):
 
 
 def chat(exchange, *messages, model="m", **more):
+    """Ask over Chat Completions."""
     body = {"model": model, "messages": [USER, *messages], **more}
     return post(exchange, "/chat/completions", body)
 
 
 def responses(exchange, *items, model="m", **more):
+    """Ask over Responses."""
     return post(exchange, "/responses", {"model": model, "input": [USER, *items], **more})
 
 
 def two_calls_then_done():
+    """Give a script of two parallel calls, one of them malformed, and an end."""
     calls = (ScriptedCall("pay", '{"to": "bo"}'), ScriptedCall("read", '{"a": NaN, "a": 1'))
     return {"m": [Turn(calls), Turn(text="done")]}
 
 
 @pytest.fixture
 def opened(server, tmp_path):
+    """Give a function that opens a script."""
+
     def open_script(turns, api):
         return server.open(Script(turns), api=api, log=tmp_path / f"{api}.jsonl")
 

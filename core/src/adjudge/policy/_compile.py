@@ -1,8 +1,9 @@
 """From a policy as read to rules that can be asked.
 
-Each rule has one test and, unless it is a transform, one Decision built here (clause 21). Rules are indexed by the tools that
-they name, so that the cost of a decision depends on the rules that can apply to its tool; leaving out the others changes
-nothing, for a conjunction with a false leaf is false whatever else errs (clause 6).
+Each rule has one test and, unless it is a transform, one Decision built here (clause 21). Rules are
+indexed by the tools that they name, so that the cost of a decision depends on the rules that can
+apply to its tool; leaving out the others changes nothing, for a conjunction with a false leaf is
+false whatever else errs (clause 6).
 """
 
 from __future__ import annotations
@@ -15,42 +16,42 @@ from adjudge._types import ActionRequest, Decision, ExecutionContext, ToolMetada
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._faults import DOUBT, Doubt, Fault, raised
 from adjudge.policy._match import Matcher, Reading, compile_match, literal_tools
-from adjudge.policy._model import Defaults, Edit, Leaf, Match, Not, PolicySource, Rule, ToolDeclaration
-from adjudge.policy._model import AllOf, AnyOf
+from adjudge.policy._model import (
+    AllOf,
+    AnyOf,
+    Defaults,
+    Edit,
+    Leaf,
+    Match,
+    Not,
+    PolicySource,
+    Rule,
+    ToolDeclaration,
+)
 from adjudge.policy._python_rules import PythonRule, asked
+from adjudge.policy._verdicts import tagged
 
-__all__ = ["STRICTNESS", "CompiledPolicy", "CompiledRule", "Met", "compile_source", "stricter"]
-
-STRICTNESS: Mapping[Verdict, int] = {
-    Verdict.ALLOW: 0,
-    Verdict.TRANSFORM: 1,
-    Verdict.APPROVE_REQUIRED: 2,
-    Verdict.DRY_RUN: 3,
-    Verdict.DENY: 4,
-}
+__all__ = ["CompiledPolicy", "CompiledRule", "Met", "compile_source"]
 
 Met = bool | Doubt | Fault | Decision
-"""How a rule stands to a request: matched or not, doubtful, in error, or a Python rule's Decision."""
-
-
-def stricter(one: Verdict, other: Verdict) -> Verdict:
-    """Give the stricter of two verdicts (clause 16)."""
-    return one if STRICTNESS[one] >= STRICTNESS[other] else other
+"""How a rule stands to a request: met or not, doubtful, in error, or a Python rule's Decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledRule:
     """One rule that can be asked.
 
-    `decision` is what a match gives (of a transform without its arguments; None for a Python rule), `floor` what an error
-    counts as, `final` whether a match needs nothing but `decision`. `position` is the rule's place in the order.
+    `decision` is what a match gives (of a transform without its arguments; None for a Python rule),
+    `floor` what an error counts as (clause 15), `final` whether a match needs nothing but
+    `decision`. `position` is its place in the order.
     """
 
-    name: str
+    id: str
+    layer: str
     position: int
     test: Callable[[ActionRequest, Any], Met]
     decision: Decision | None
-    floor: Verdict | None
+    floor: Verdict
     final: bool
     edits: tuple[Edit, ...] = ()
 
@@ -62,19 +63,14 @@ class CompiledRule:
             return raised(error)
 
     @property
-    def restricts(self) -> bool:
-        """Whether a match keeps the body from simply running."""
-        return self.floor is not None and self.decision is not None and not self.rewrites
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether this is a transform rule."""
-        return bool(self.edits)
+    def verdict(self) -> Verdict | None:
+        """The verdict as written; None for a Python rule, which brings its own."""
+        return None if self.decision is None else self.decision.verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPolicy:
-    """The rules of one policy, or of one layer (`layer` then marks whatever is reported), in order."""
+    """The rules of one policy, or of one layer (`layer` then marks what is reported)."""
 
     layer: str
     defaults: Defaults
@@ -93,14 +89,14 @@ class CompiledPolicy:
     def metadata_for(
         self, tool: str, namespace: str | None, declared: ToolMetadata | None
     ) -> ToolMetadata | None:
-        """Give what is declared of a tool: the fields that `tools:` states, else what the tool says of itself.
+        """Give what holds of a tool: what `tools:` states, else what it declares of itself.
 
         An entry speaks of the tool that has no namespace, or the entry's own.
         """
         entry = self.declarations.get(tool)
         if entry is None or not entry.fields or namespace not in (None, entry.namespace):
             return declared
-        fields = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in entry.fields.items()
         }
@@ -143,8 +139,8 @@ def compile_source(
     for verdict in (source.defaults.on_no_match, source.defaults.on_missing_shadow):
         if verdict is Verdict.TRANSFORM:
             raise PolicyCompileError(
-                "A default cannot be transform: there is nothing to rewrite the arguments to. Write "
-                "allow, deny, dry_run or approve_required."
+                "A default cannot be transform, for it has nothing to write; it is allow, deny, "
+                "dry_run or approve_required."
             )
     namespaces = {
         name: declaration.namespace
@@ -176,7 +172,7 @@ def compile_source(
 def _in_order(
     rules: Iterable[Rule], python_rules: Iterable[str], priorities: Mapping[str, int]
 ) -> list[Rule | str]:
-    """Interleave by priority; of one priority the written rules come first, each kind in its own order."""
+    """Interleave by priority; of one priority the written rules come first (clause 14)."""
     keyed: list[tuple[tuple[int, int, int], Rule | str]] = [
         ((-rule.priority, 0, rule.order), rule) for rule in rules
     ]
@@ -196,17 +192,17 @@ def _rule(
     def read_as(*, permitting: bool) -> Matcher:
         return compile_match(rule.match, Reading(permitting, namespaces), known=tools)
 
-    name = f"{layer}:{rule.id}" if layer else rule.id
     test: Callable[[ActionRequest, Any], Met]
     if rule.verdict is Verdict.TRANSFORM:
         test = _both(read_as(permitting=True), read_as(permitting=False))
     else:
         test = read_as(permitting=rule.verdict is Verdict.ALLOW)
     return CompiledRule(
-        name=name,
+        id=rule.id,
+        layer=layer,
         position=position,
         test=test,
-        decision=_decision(rule, name),
+        decision=_decision(rule, tagged(layer, rule.id)),
         floor=_floor(rule),
         final=rule.verdict is not Verdict.TRANSFORM,
         edits=rule.edits,
@@ -225,11 +221,10 @@ def _decision(rule: Rule, name: str) -> Decision:
     )
 
 
-def _floor(rule: Rule) -> Verdict | None:
-    if rule.verdict is Verdict.TRANSFORM:
+def _floor(rule: Rule) -> Verdict:
+    """Say what an error of a rule counts as; a plain allow has no floor, so allow stands for it."""
+    if rule.verdict is Verdict.TRANSFORM or (rule.verdict is Verdict.ALLOW and rule.obligations):
         return Verdict.DENY
-    if rule.verdict is Verdict.ALLOW:
-        return Verdict.DENY if rule.obligations else None
     return rule.verdict
 
 
@@ -251,8 +246,8 @@ def _both(permitting: Matcher, restricting: Matcher) -> Callable[[ActionRequest,
 
 
 def _python_rule(name: str, rule: PythonRule, position: int, layer: str) -> CompiledRule:
-    name = f"{layer}:{name}" if layer else name
-    return CompiledRule(name, position, asked(rule, name), None, Verdict.DENY, final=False)
+    test = asked(rule, name, layer)
+    return CompiledRule(name, layer, position, test, None, Verdict.DENY, final=False)
 
 
 def _reads_paths(match: Match) -> bool:

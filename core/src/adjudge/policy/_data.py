@@ -1,6 +1,7 @@
 """Turn plain Python data (a dict, or what TOML gives) into nodes.
 
-Values are held to what JSON can say; enums stand for their values, tuples and sets for lists. Places are paths, without lines.
+Values are held to what JSON can say; enums stand for their values, tuples and sets for lists.
+Places are paths, without lines.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def _number(value: int | float | Decimal, place: Place) -> Scalar:
     if isinstance(value, int):
         if -_MAX_INT < value < _MAX_INT:
             return Scalar(int(value), place)
-        return Scalar(0, place, f"An integer of more than {MAX_INT_DIGITS} digits cannot be compared with.")
+        return Scalar(
+            0, place, f"An integer of more than {MAX_INT_DIGITS} digits cannot be compared with."
+        )
     finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
     if not finite:
         return Scalar(0, place, f"{value} is no finite number; write a finite one.")

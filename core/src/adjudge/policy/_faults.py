@@ -1,7 +1,8 @@
 """What a test answers when it can answer neither true nor false.
 
-A `Fault` is a value, never an exception, so that Kleene's connectives can go on past it (clause 6). It says in words what
-was found and what was expected, and never quotes a value: the words reach the model and the record.
+A `Fault` is a value, never an exception, so that Kleene's connectives can go on past it (clause 6).
+It says in words what was found and what was expected, and never quotes a value: the words reach the
+model and the record.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from typing import Any, Final, Literal, NamedTuple
 
 from adjudge._values import kind_of
 
-__all__ = ["DOUBT", "Answer", "Doubt", "Fault", "describe", "found", "raised", "spell", "wrong_kind"]
+__all__ = [
+    "DOUBT",
+    "Answer",
+    "Doubt",
+    "Fault",
+    "describe",
+    "found",
+    "raised",
+    "spell",
+    "wrong_kind",
+]
 
 _ARTICLES = {"object": "an object", "null": "null", "bool": "a bool", "secret": "a secret"}
 _MAX_CAUSE = 300
@@ -21,7 +32,8 @@ _MAX_CAUSE = 300
 class Fault(NamedTuple):
     """An error of one test: a stable word for its sort, and a clause that names the path.
 
-    Faults are ordered, so that of several the same one is reported whatever the order of the operands.
+    Faults are ordered, so that of several the same one is reported whatever the order of the
+    operands.
     """
 
     kind: str
@@ -48,7 +60,7 @@ def found(value: object) -> str:
 
 
 def wrong_kind(where: str, value: object, expected: str) -> Fault:
-    """Give the fault of a value whose kind the operator and its operand do not accept (clause 7)."""
+    """Give the fault of a value whose kind an operator does not accept (clause 7)."""
     return Fault("WrongKind", f"{where} is {found(value)}, expected {expected}")
 
 

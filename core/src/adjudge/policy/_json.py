@@ -1,7 +1,7 @@
 """Read JSON with line and column for every value, and no key twice.
 
-Scalars are the standard library's to read; the structure is walked here because its parser gives no places. What Python's
-parser adds to JSON (NaN, Infinity) is a problem.
+Scalars are the standard library's to read; the structure is walked here because its parser gives
+no places. What Python's parser adds to JSON (NaN, Infinity) is a problem.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From a `Match` to a closure: Kleene's three values, clause by clause.
 
-A match is compiled in one *reading*, as a permitting or as a restricting rule (a transform in both), because absence, the
-end of a text and the namespace of a tool mean the stricter thing in each (clauses 8, 11 and 13).
+A match is compiled in one *reading*, as a permitting or as a restricting rule (a transform in
+both), because absence, the end of a text and the namespace of a tool mean the stricter thing in
+each (clauses 8, 11 and 13).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 from adjudge._types import ActionRequest
 from adjudge._values import OpaqueValue, kind_of
 from adjudge.errors import PolicyCompileError
+from adjudge.policy import _locations
 from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
-from adjudge.policy._locations import is_under
 from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Place, Ref
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
 from adjudge.policy._patterns import SubjectTooLong, UnsafePattern, compile_pattern
@@ -32,8 +33,9 @@ _ANY = "a JSON value"
 class Reading:
     """How a part of a match is to be read.
 
-    `permitting` is the rule's reading, `odd` the polarity of this part. `namespaces` holds what `tools:` declares;
-    `namespaced` says that a leaf of the same conjunction names the tool's namespace.
+    `permitting` is the rule's reading, `odd` the polarity of this part. `namespaces` holds what
+    `tools:` declares; `namespaced` says that a leaf of the same conjunction names the tool's
+    namespace.
     """
 
     permitting: bool
@@ -54,11 +56,13 @@ class Reading:
         return self.odd and self.permitting
 
 
-def compile_match(match: Match, reading: Reading, *, known: frozenset[str] | None = None) -> Matcher:
+def compile_match(
+    match: Match, reading: Reading, *, known: frozenset[str] | None = None
+) -> Matcher:
     """Compile a whole match.
 
-    With `known` the matcher is only ever asked about these tools, so the leaves of the outermost conjunction that name
-    them are left out; what they say of the namespace is not.
+    With `known` the matcher is only ever asked about these tools, so the leaves of the outermost
+    conjunction that name them are left out; what they say of the namespace is not.
     """
     parts = list(_conjuncts(match))
     reading = replace(reading, namespaced=any(_names_namespace(part) for part in parts))
@@ -73,7 +77,7 @@ def compile_match(match: Match, reading: Reading, *, known: frozenset[str] | Non
 
 
 def literal_tools(match: Match) -> frozenset[str] | None:
-    """Give the only tools that a match can be anything but false of, or None where it does not say."""
+    """Give the only tools of which a match can be anything but false; None if it names none."""
     tools: frozenset[str] | None = None
     for part in _conjuncts(match):
         named = _literal_tools_of(part)
@@ -319,11 +323,12 @@ def _under_test(directory: Any, where: str, request: ActionRequest) -> Test:
     def lies_under(value: Any) -> Answer:
         if not isinstance(value, str):
             return wrong_kind(where, value, "a string")
-        # Both are asked for before either is judged, so that one pass lists whatever is to be resolved.
+        # Both are asked for before either is judged, so that one pass lists whatever is to be
+        # resolved.
         path, root = request.resolved.get(value), request.resolved.get(directory)
         if "\0" in value or path is None or root is None:
             return Fault("NotResolved", f"{where} is a string, expected a path that was resolved")
-        return is_under(path, root)
+        return _locations.is_under(path, root)
 
     return lies_under
 

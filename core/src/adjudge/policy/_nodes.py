@@ -1,7 +1,7 @@
 """A policy's text as a tree whose every part knows where it stands, and the problems found in it.
 
-Each format (YAML, JSON, TOML, a dict) is read into these nodes, so that one reader serves them all and every problem has a
-place. Nothing here knows what a policy means.
+Each format (YAML, JSON, TOML, a dict) is read into these nodes, so that one reader serves them
+all and every problem has a place. Nothing here knows what a policy means.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def below(place: Place, step: str | int) -> Place:
 def check_depth(depth: int, place: Place, problems: Problems) -> None:
     """Refuse what is nested too deeply to be a policy; the reader's recursion is bounded by this."""
     if depth > MAX_DEPTH:
-        problems.add(place, f"This is nested more than {MAX_DEPTH} levels deep; no policy needs that.")
+        problems.add(
+            place, f"This is nested more than {MAX_DEPTH} levels deep; no policy needs that."
+        )
         problems.stop_if_any()
 
 

@@ -1,6 +1,7 @@
-"""Read and check the operands of a policy's tests, as far as the text alone allows (clauses 7 and 9).
+"""Read and check the operands of a policy's tests, as far as the text allows (clauses 7 and 9).
 
-An operand that no value could ever be tested against is a problem here, not a test that quietly never holds.
+An operand that no value could ever be tested against is a problem here, not a test that quietly
+never holds.
 """
 
 from __future__ import annotations
@@ -23,49 +24,28 @@ from adjudge.policy._read_values import (
     read_text,
 )
 from adjudge.policy._suggest import did_you_mean, listed
-from adjudge.policy._words import ELEMENT, NEGATED, ORDERING
+from adjudge.policy._words import ELEMENT, KIND_AT, NEGATED, ORDERING
 
 __all__ = ["OperandReader"]
 
-# What a value at these paths can be; an operand of another kind could only ever be an error.
-_KIND_AT: dict[tuple[str | int, ...], str] = {
-    ("tool",): "string",
-    ("tool.namespace",): "string",
-    ("declared", "cost"): "string",
-    ("declared", "reversible"): "bool",
-    ("declared", "has_shadow"): "bool",
-    ("declared", "blast_radius_hint"): "number",
-    ("declared", "isolation"): "string",
-    ("declared", "scope"): "list",
-    ("declared", "labels"): "list",
-    ("context", "environment"): "string",
-    ("context", "workspace"): "string",
-    ("context", "correlation_id"): "string",
-    ("context", "step_seq"): "number",
-    ("context", "principal", "kind"): "string",
-    ("context", "principal", "id"): "string",
-    ("context", "principal", "name"): "string",
-}
 _WITHOUT_REF = ("matches", "glob", "exists", "size", "each", "some", "normalized")
 _OF_SIZE = (*ORDERING, "eq", "ne", "in", "not_in", "between", "not_between")
 _OF_NORMALIZED = ("eq", "in", "matches")
-_NUMBER = "number"
-_STRING = "string"
 
 
 class OperandReader:
-    """Reads the operand of one test at a time; `element_match` reads the predicate of a quantifier."""
+    """Reads operands; `element_match` reads the predicate of a quantifier.
+
+    Everywhere `name` is the operator as the policy has it, `ne` where the leaf will be an `eq`.
+    """
 
     def __init__(self, problems: Problems, element_match: Callable[[Node], Match]) -> None:
         self._problems = problems
         self._element_match = element_match
-        self._readers: dict[str, Callable[[Node], Any]] = {
+        self._readers: dict[str, Callable[[Node, str], Any]] = {
             "eq": self._equal,
             "in": self._members,
-            "gt": self._ordered,
-            "ge": self._ordered,
-            "lt": self._ordered,
-            "le": self._ordered,
+            **dict.fromkeys(ORDERING, self._ordered),
             "between": self._between,
             "matches": self._pattern,
             "starts_with": self._affixes,
@@ -73,238 +53,248 @@ class OperandReader:
             "contains": self._equal,
             "contains_any": self._members,
             "contains_all": self._members,
-            "exists": lambda node: read_bool(node, problems, meant="The operand of exists"),
+            "exists": self._bool,
             "size": self._size,
-            "each": element_match,
-            "some": element_match,
-            "glob": lambda node: read_text(node, problems, meant="The operand of glob"),
+            "each": self._quantified,
+            "some": self._quantified,
+            "glob": self._text,
             "under": self._directory,
             "host_in": self._hosts,
             "normalized": self._normalized,
         }
-        self._written = ""
 
-    def read(self, path: Path, operator: str, node: Node, *, written: str) -> Any:
-        """Read what stands right of an operator; `written` is the operator as the policy has it."""
-        self._written = written
-        if isinstance(node, Fields) and len(node.entries) == 1:
-            only = node.entries[0]
-            if only.key == "ref":
-                return self._ref(path, operator, only)
-            if only.key == "literal" and operator not in ("size", "each", "some", "normalized"):
-                return self._literal(path, operator, only.value)
-        operand = self._readers[operator](node)
+    def read(self, leaf: Leaf, node: Node) -> Match:
+        """Finish a leaf with its operand; a negated operator becomes `not` over what it negates."""
+        operator = NEGATED.get(leaf.operator, leaf.operator)
+        operand = self._operand(leaf.path, operator, node, leaf.operator)
+        positive = Leaf(leaf.path, operator, operand, leaf.place)
+        return Not(positive) if operator != leaf.operator else positive
+
+    def _operand(self, path: Path, operator: str, node: Node, name: str) -> Any:
+        only = node.entries[0] if isinstance(node, Fields) and len(node.entries) == 1 else None
+        if only is not None and only.key == "ref":
+            return self._ref(path, operator, only, name)
+        if only is not None and only.key == "literal" and operator not in _WITHOUT_REF:
+            operand = self._literal(operator, only.value, name)
+        else:
+            operand = self._readers[operator](node, name)
         self._check_kind(path, operator, operand, node)
         return operand
 
-    def _wrong(self, node: Node, meant: str) -> None:
+    def _wrong(self, node: Node, name: str, meant: str) -> None:
         if isinstance(node, Scalar) and node.surprise is not None:
             self._problems.add(node.place, node.surprise)
             return
         self._problems.add(
-            node.place, f"The operand of {self._written} is {meant}, not {kind_of_node(node)}."
+            node.place, f"The operand of {name} is {meant}, not {kind_of_node(node)}."
         )
 
-    def _ref(self, path: Path, operator: str, entry: Entry) -> Any:
+    def _ref(self, path: Path, operator: str, entry: Entry, name: str) -> Ref | None:
         if operator in _WITHOUT_REF:
-            self._problems.add(
-                entry.place, f"{self._written} takes no ref; write the operand itself."
-            )
+            self._problems.add(entry.place, f"{name} takes no ref; write the operand itself.")
         elif path.root == ELEMENT:
             self._problems.add(
-                entry.place, "A test of the element of a quantifier takes no ref; write the operand."
+                entry.place, "A test of an element takes no ref; write the operand itself."
             )
         text = read_text(entry.value, self._problems, meant="A ref")
         try:
-            return Ref(parse_reference(text))
+            return Ref(parse_reference(text)) if text is not None else None
         except PathProblem as error:
-            if text != "?":
-                self._problems.add(entry.place, str(error))
-        return None
+            self._problems.add(entry.place, str(error))
+            return None
 
-    def _literal(self, path: Path, operator: str, node: Node) -> Any:
-        """Read a value in which nothing is a ref; mappings are plain objects."""
-        if isinstance(node, Fields):
-            if operator not in ("eq", "contains"):
-                self._wrong(node, "no object")
+    def _literal(self, operator: str, node: Node, name: str) -> Any:
+        """Read a value in which nothing is a ref and mappings are plain objects."""
+        if operator in ("eq", "contains"):
             return read_json_value(node, self._problems)
         if operator in ("in", "contains_any", "contains_all"):
-            operand = self._members(node, literal=True)
-        elif operator in ("eq", "contains"):
-            operand = read_json_value(node, self._problems)
-        else:
-            operand = self._readers[operator](node)
-        self._check_kind(path, operator, operand, node)
-        return operand
+            return self._members(node, name, literal=True)
+        return self._readers[operator](node, name)
 
     def _value(self, node: Node) -> Any:
-        """Read a JSON value in which a mapping must not look like a ref."""
+        """Read a JSON value in which no mapping may look like a ref."""
         if isinstance(node, Items):
             return FrozenList(self._value(item) for item in node.items)
         if not isinstance(node, Fields):
             return read_json_value(node, self._problems)
         keys = [entry.key for entry in node.entries]
-        if keys == ["ref"]:
+        if keys in (["ref"], ["literal"]):
             self._problems.add(
                 node.place,
-                "A ref stands alone as the whole operand, never inside a list or an object; if this is "
-                "an object with a key ref, wrap the whole operand: {literal: ...}.",
-            )
-        elif keys == ["literal"]:
-            self._problems.add(
-                node.place, "literal stands around the whole operand, never inside a list or an object."
+                f"{keys[0]} stands alone as the whole operand, never inside a list or an object; "
+                f"if an object with the key {keys[0]} is meant, wrap the whole operand: "
+                "{literal: ...}.",
             )
         for entry in node.entries:
             check_key(entry, self._problems)
         return FrozenDict({entry.key: self._value(entry.value) for entry in node.entries})
 
-    def _equal(self, node: Node) -> Any:
-        if isinstance(node, Fields):
-            keys = [entry.key for entry in node.entries]
-            self._problems.add(
-                node.place,
-                f"The operand of {self._written} is a bare mapping. Write {{literal: {{...}}}} for an "
-                "object, or {ref: args.other} for a value of the call."
-                + (f" {did_you_mean(keys[0], ('ref', 'literal'))}" if len(keys) == 1 else ""),
-            )
-            return None
-        return self._value(node)
+    def _equal(self, node: Node, name: str) -> Any:
+        if not isinstance(node, Fields):
+            return self._value(node)
+        keys = [entry.key for entry in node.entries]
+        self._problems.add(
+            node.place,
+            f"The operand of {name} is a bare mapping. Write {{literal: {{...}}}} for an object, or "
+            "{ref: args.other} for a value of the call."
+            + (f" {did_you_mean(keys[0], ('ref', 'literal'))}" if len(keys) == 1 else ""),
+        )
+        return None
 
-    def _members(self, node: Node, *, literal: bool = False) -> Any:
-        if not isinstance(node, Items):
-            self._wrong(node, "a list of at least one value, or a ref")
+    def _members(self, node: Node, name: str, *, literal: bool = False) -> FrozenList:
+        if not isinstance(node, Items) or not node.items:
+            self._wrong_list(node, name, "a list of at least one value, or a ref")
             return FrozenList()
-        if not node.items:
-            self._wrong_because(node, "an empty list has no members, so this would never hold.")
-        read = read_json_value if literal else lambda item, _: self._value(item)
-        values = FrozenList(read(item, self._problems) for item in node.items)
-        if self._written in ("in", "not_in"):
+        if name in ("in", "not_in"):
             for item in node.items:
                 if isinstance(item, Scalar) and item.value is None and item.surprise is None:
                     self._problems.add(
-                        item.place, "null is no member that a value can be; test it with exists: false."
+                        item.place,
+                        f"null is no member of {name}; test for absence with exists: false.",
                     )
-        return values
+        if literal:
+            return FrozenList(read_json_value(item, self._problems) for item in node.items)
+        return FrozenList(self._value(item) for item in node.items)
 
-    def _wrong_because(self, node: Node, sentence: str) -> None:
-        self._problems.add(node.place, f"The operand of {self._written} cannot stand: {sentence}")
+    def _wrong_list(self, node: Node, name: str, meant: str) -> None:
+        if isinstance(node, Items):
+            self._problems.add(
+                node.place, f"The operand of {name} is {meant}; an empty list settles nothing."
+            )
+        else:
+            self._wrong(node, name, meant)
 
-    def _ordered(self, node: Node) -> Any:
+    def _ordered(self, node: Node, name: str) -> Any:
         plain, value = read_scalar(node, self._problems)
         if plain and (is_number(value) or isinstance(value, str)):
             return value
         if not isinstance(node, Scalar) or node.surprise is None:
-            self._wrong(node, "a finite number or a string")
-        return 0
+            self._wrong(node, name, "a finite number or a string")
+        return None
 
-    def _between(self, node: Node) -> Any:
+    def _between(self, node: Node, name: str) -> FrozenList:
         if not isinstance(node, Items) or len(node.items) != 2:
-            self._wrong(node, "a list of two, [low, high]")
-            return FrozenList((0, 0))
-        low, high = (self._ordered(item) for item in node.items)
-        if kind_of(low) != kind_of(high):
-            self._wrong_because(
-                node, f"low is a {kind_of(low)} and high a {kind_of(high)}; both must be of one kind."
-            )
-        elif low > high:
-            self._wrong_because(
-                node, f"low ({low}) is above high ({high}); write [{high}, {low}] if that is meant."
-            )
+            self._wrong(node, name, "a list of two, [low, high]")
+            return FrozenList()
+        low, high = (self._ordered(item, name) for item in node.items)
+        if low is not None and high is not None:
+            if kind_of(low) != kind_of(high):
+                self._problems.add(
+                    node.place,
+                    f"The ends of {name} must be of one kind; low is a {kind_of(low)} and high a "
+                    f"{kind_of(high)}.",
+                )
+            elif low > high:
+                self._problems.add(
+                    node.place,
+                    f"The low end of {name} is above the high one; write [{high}, {low}] if that "
+                    "is meant.",
+                )
         return FrozenList((low, high))
 
-    def _pattern(self, node: Node) -> str:
-        text = read_text(node, self._problems, meant=f"The operand of {self._written}", empty=True)
+    def _bool(self, node: Node, name: str) -> bool:
+        return read_bool(node, self._problems, meant=f"The operand of {name}")
+
+    def _text(self, node: Node, name: str, *, empty: bool = False) -> str | None:
+        return read_text(node, self._problems, meant=f"The operand of {name}", empty=empty)
+
+    def _pattern(self, node: Node, name: str) -> str | None:
+        text = self._text(node, name, empty=True)
         try:
-            compile_pattern(text, permitting=False)
+            if text is not None:
+                compile_pattern(text, permitting=False)
         except UnsafePattern as error:
-            if text != "?":
-                self._problems.add(node.place, str(error))
+            self._problems.add(node.place, str(error))
         return text
 
-    def _affixes(self, node: Node) -> Any:
+    def _affixes(self, node: Node, name: str) -> Any:
         if not isinstance(node, Items):
-            return read_text(node, self._problems, meant=f"The operand of {self._written}", empty=True)
+            return self._text(node, name, empty=True)
         if not node.items:
-            self._wrong_because(node, "an empty list has no members, so this would never hold.")
-        return FrozenList(
-            read_text(item, self._problems, meant=f"Each operand of {self._written}", empty=True)
-            for item in node.items
-        )
+            self._wrong_list(node, name, "a string, or a list of at least one")
+        return FrozenList(self._text(item, name, empty=True) for item in node.items)
 
-    def _directory(self, node: Node) -> str:
-        text = read_text(node, self._problems, meant="The operand of under")
-        if "\0" in text:
-            self._wrong_because(node, "a directory's name holds no NUL.")
+    def _directory(self, node: Node, name: str) -> str | None:
+        text = self._text(node, name)
+        if text is not None and "\0" in text:
+            self._problems.add(node.place, "The name of a directory holds no NUL.")
         return text
 
-    def _hosts(self, node: Node) -> Any:
+    def _hosts(self, node: Node, name: str) -> FrozenList:
         if not isinstance(node, Items) or not node.items:
-            self._wrong(node, 'a list of at least one host, as in ["example.com", "*.example.com"]')
+            self._wrong_list(node, name, 'a list of hosts, as in ["example.com", "*.example.com"]')
             return FrozenList()
         hosts = []
         for item in node.items:
-            host = read_text(item, self._problems, meant="Each host of host_in")
-            problem = host_pattern_problem(host) if host != "?" else None
+            host = self._text(item, name)
+            problem = host_pattern_problem(host) if host is not None else None
             if problem is not None:
                 self._problems.add(item.place, problem)
             hosts.append(host)
         return FrozenList(hosts)
 
-    def _size(self, node: Node) -> Match:
-        return self._on_element(node, _OF_SIZE, _NUMBER)
+    def _quantified(self, node: Node, name: str) -> Match:
+        if isinstance(node, Fields):
+            return self._element_match(node)
+        self._wrong(node, name, 'a mapping of tests of the element, as in {".": {gt: 0}}')
+        return Always()
 
-    def _normalized(self, node: Node) -> Match:
-        if not isinstance(node, Fields):
-            self._wrong(node, "a mapping, as in {eq: ...}, {in: [...]} or {matches: ...}")
-            return Always()
-        return self._on_element(node, _OF_NORMALIZED, _STRING)
+    def _size(self, node: Node, name: str) -> Match:
+        return self._tests_of_result(node, name, _OF_SIZE, kind="number")
 
-    def _on_element(self, node: Node, operators: tuple[str, ...], kind: str) -> Match:
-        """Read tests of what `size` or `normalized` makes of the value, as tests of the element."""
-        outer = self._written
-        path = Path(ELEMENT, (), ELEMENT)
+    def _normalized(self, node: Node, name: str) -> Match:
+        if isinstance(node, Fields):
+            return self._tests_of_result(node, name, _OF_NORMALIZED, kind="string")
+        self._wrong(node, name, "a mapping, as in {eq: ...}, {in: [...]} or {matches: ...}")
+        return Always()
+
+    def _tests_of_result(
+        self, node: Node, name: str, operators: tuple[str, ...], *, kind: str
+    ) -> Match:
+        """Read tests of what `size` or `normalized` makes of a value, as tests of an element."""
+        result = Path(ELEMENT, (), ELEMENT)
         if not isinstance(node, Fields):
-            return self._test_of_kind(Leaf(path, "eq", None, node.place), node, kind, outer)
+            return self._test_of_kind(Leaf(result, "eq", None, node.place), node, name, kind)
         if not node.entries:
-            self._wrong_because(node, f"the mapping is empty; it takes {listed(operators)}.")
+            self._wrong(node, name, f"a mapping of at least one of {listed(operators)}")
         parts = []
         for entry in node.entries:
             if entry.key in operators:
-                leaf = Leaf(path, entry.key, None, entry.place)
-                parts.append(self._test_of_kind(leaf, entry.value, kind, outer))
+                leaf = Leaf(result, entry.key, None, entry.place)
+                parts.append(self._test_of_kind(leaf, entry.value, name, kind))
             else:
                 self._problems.add(
                     entry.place,
-                    f'"{entry.key}" cannot stand in {outer}. {did_you_mean(entry.key, operators)}',
+                    f'"{entry.key}" cannot stand in {name}. {did_you_mean(entry.key, operators)}',
                 )
-        self._written = outer
         if len(parts) == 1:
             return parts[0]
         return AllOf(tuple(parts)) if parts else Always()
 
-    def _test_of_kind(self, leaf: Leaf, node: Node, kind: str, outer: str) -> Match:
-        operator = NEGATED.get(leaf.operator, leaf.operator)
-        operand = self.read(leaf.path, operator, node, written=leaf.operator)
-        members = operand if operator in ("in", "between") else (operand,)
-        if operator != "matches" and not isinstance(members, Ref):
-            for member in members if members is not None else ():
-                if kind_of(member) != kind:
-                    self._problems.add(
-                        node.place,
-                        f"Within {outer} {leaf.operator} compares with a {kind}, not with a {kind_of(member)}.",
-                    )
-        positive = Leaf(leaf.path, operator, operand, leaf.place)
-        return Not(positive) if operator != leaf.operator else positive
+    def _test_of_kind(self, leaf: Leaf, node: Node, name: str, kind: str) -> Match:
+        match = self.read(leaf, node)
+        positive = match.part if isinstance(match, Not) else match
+        assert isinstance(positive, Leaf)
+        operand = positive.operand
+        members = operand if isinstance(operand, FrozenList) else (operand,)
+        for member in members:
+            if member is not None and not isinstance(member, Ref) and kind_of(member) != kind:
+                self._problems.add(
+                    node.place,
+                    f"Within {name} a {kind} is tested, which no {kind_of(member)} fits.",
+                )
+        return match
 
     def _check_kind(self, path: Path, operator: str, operand: Any, node: Node) -> None:
-        """Refuse an operand whose kind no value at this path can have."""
-        expected = "bool" if path.root == "given" else _KIND_AT.get((path.root, *path.steps))
+        """Refuse an operand of a kind that no value at this path can have."""
+        expected = "bool" if path.root == "given" else KIND_AT.get((path.root, *path.steps))
         if expected is None or operator not in ("eq", "in") or operand is None:
             return
         members = operand if operator == "in" else (operand,)
         for member in members:
-            if kind_of(member) != expected:
-                hint = f" Write {path.text}.in." if isinstance(node, Items) and operator == "eq" else ""
+            if kind_of(member) not in (expected, "null"):
+                is_list = operator == "eq" and isinstance(node, Items)
+                hint = f" Write {path.text}.in." if is_list else ""
                 self._problems.add(
                     node.place,
                     f"{path.text} is a {expected}, which no {kind_of(member)} equals.{hint}",

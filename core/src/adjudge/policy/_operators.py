@@ -1,8 +1,9 @@
 """The operators: from an operand, a test of one value that is true, false or a fault.
 
-`TESTS[name](operand, where)` checks the operand once and gives a closure specialised for it; an operand of the wrong kind
-raises `BadOperand`. A test never sees an absent value (clause 8 is the compiler's), never coerces, and never looks at
-Python's idea of equality between kinds (clauses 1 and 7).
+`TESTS[name](operand, where)` checks the operand once and gives a closure specialised for it; an
+operand of the wrong kind raises `BadOperand`. A test never sees an absent value (clause 8 is the
+compiler's), never coerces, and never looks at Python's idea of equality between kinds (clauses 1
+and 7).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 from adjudge._values import kind_of
+from adjudge.policy import _locations
 from adjudge.policy._faults import Answer, Fault, found, wrong_kind
-from adjudge.policy._locations import glob_matches, host_matches, parse_host
 
 __all__ = ["TESTS", "BadOperand", "Test", "equal", "json_kind", "normal_form"]
 
@@ -26,11 +27,11 @@ _ANY = "a JSON value"
 
 
 class BadOperand(Exception):
-    """An operand that its operator does not take; a compile error, or a fault where it came from a `ref`."""
+    """An operand that its operator does not take: a compile error, or of a `ref` a fault."""
 
 
 def equal(value: Any, operand: Any) -> bool | None:
-    """Compare two JSON values, kinds strict at any depth; None where a kind is foreign and nothing settles it.
+    """Compare two JSON values, kinds strict at any depth; None where a foreign kind decides.
 
     A null operand accepts any kind (it is only ever reached inside lists and objects).
     """
@@ -57,7 +58,7 @@ def equal(value: Any, operand: Any) -> bool | None:
 
 
 def normal_form(value: Any) -> Any:
-    """Give NFKC and case-folded text; anything but text is left as it is, members of a list included."""
+    """Give NFKC and case-folded text, in lists too; anything else is left as it is."""
     if isinstance(value, str):
         return unicodedata.normalize("NFKC", value).casefold()
     if isinstance(value, list | tuple):
@@ -66,7 +67,7 @@ def normal_form(value: Any) -> Any:
 
 
 def json_kind(value: Any) -> str | None:
-    """Give the JSON kind; None for what has none: NaN, infinities, secrets and foreign Python objects."""
+    """Give the JSON kind; None for what has none: NaN, infinities, secrets, foreign objects."""
     kind = kind_of(value)
     if kind not in _JSON_KINDS or (kind == "number" and not _finite(value)):
         return None
@@ -82,9 +83,9 @@ def _finite(number: int | float | Decimal) -> bool:
 def _exactly(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
     """Compare two finite numbers exactly, whatever traps the caller's decimal context has set."""
     if isinstance(left, Decimal) and isinstance(right, float):
-        right = Decimal.from_float(right)
+        right = Decimal.from_float(right)  # noqa: FURB164  (its constructor obeys the traps)
     elif isinstance(left, float) and isinstance(right, Decimal):
-        left = Decimal.from_float(left)
+        left = Decimal.from_float(left)  # noqa: FURB164  (as above)
     return bool(compare(left, right))
 
 
@@ -137,7 +138,8 @@ def _in(operand: Any, where: str) -> Test:
     if not isinstance(operand, list | tuple):
         raise BadOperand(f"{found(operand)}, expected a list")
     members = tuple(operand)
-    # Text may be looked up by hash, for equal text hashes equally; nothing else is (1 and true would meet).
+    # Text may be looked up by hash, for equal text hashes equally; nothing else is (1 and true
+    # would meet).
     texts = frozenset(member for member in members if type(member) is str)
     others = tuple(member for member in members if type(member) is not str)
     kinds = frozenset(kind_of(member) for member in members)
@@ -246,9 +248,7 @@ def _contains(operand: Any, where: str) -> Test:
     return _holding([operand], where, _every)
 
 
-def _holding(
-    wanted: Sequence[Any], where: str, together: Callable[[Any], bool | None]
-) -> Test:
+def _holding(wanted: Sequence[Any], where: str, together: Callable[[Any], bool | None]) -> Test:
     text_only = all(isinstance(item, str) for item in wanted)
     expected = "a string, a list or an object" if text_only else "a list"
 
@@ -277,7 +277,7 @@ def _several(together: Callable[[Any], bool | None]) -> Callable[[Any, str], Tes
 def _glob(operand: Any, where: str) -> Test:
     if not isinstance(operand, str):
         raise BadOperand(f"{found(operand)}, expected a pattern")
-    matches = glob_matches(operand)
+    matches = _locations.glob_matches(operand)
 
     def fits(value: Any) -> Answer:
         return bool(matches(value)) if isinstance(value, str) else _no_text(where, value)
@@ -294,15 +294,16 @@ def _host_in(operand: Any, where: str) -> Test:
         if not isinstance(value, str):
             return _no_text(where, value)
         try:
-            host = parse_host(value)
+            host = _locations.parse_host(value)
         except ValueError:
             return Fault("BadUrl", f"{where} is a string, expected a plain http or https URL")
-        return any(host_matches(host, pattern) for pattern in allowed)
+        return any(_locations.host_matches(host, pattern) for pattern in allowed)
 
     return is_among
 
 
-# `exists`, `matches`, `under`, `size`, `each`, `some` and `normalized` need more than a value; the compiler has them.
+# `exists`, `matches`, `under`, `size`, `each`, `some` and `normalized` need more than a value; the
+# compiler has them.
 TESTS: Mapping[str, Callable[[Any, str], Test]] = {
     "eq": _eq,
     "in": _in,

@@ -1,7 +1,8 @@
 """Read the paths of a policy: `args.items[0].sku.in` is a path and an operator.
 
-Promises clause 5: a trailing segment is an operator only if a key stands before it, whatever is quoted is a key, and a near
-miss of an operator is refused. It reads text only; nothing here looks anything up.
+Promises clause 5: a trailing segment is an operator only if a key stands before it, whatever is
+quoted is a key, and a near miss of an operator is refused. It reads text only; nothing here looks
+anything up.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from adjudge.policy._words import (
 
 __all__ = ["PathProblem", "parse_argument_path", "parse_leaf", "parse_reference"]
 
-_KEY = re.compile(r"""[^.\[\]"'\x00-\x20\x7f](?:[^.\[\]"'\x00-\x1f\x7f]*[^.\[\]"'\x00-\x20\x7f])?""")
+_KEY = re.compile(
+    r"""[^.\[\]"'\x00-\x20\x7f](?:[^.\[\]"'\x00-\x1f\x7f]*[^.\[\]"'\x00-\x20\x7f])?"""
+)
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
 _DOUBLE_QUOTED = re.compile(r'\[("(?:[^"\\]|\\.)*")\]', re.DOTALL)
 _SINGLE_QUOTED = re.compile(r"\['([^']*)'\]")
@@ -189,9 +192,7 @@ def _steps_of_the_root(text: str, root: str, steps: list[_Step]) -> int:
     if isinstance(first, int):
         raise PathProblem(f'"{text}" has an index where a key must stand.')
     if root == "declared" and first not in DECLARED_KEYS:
-        raise PathProblem(
-            f'"declared" has no "{first}". ' + did_you_mean(first, DECLARED_KEYS)
-        )
+        raise PathProblem(f'"declared" has no "{first}". ' + did_you_mean(first, DECLARED_KEYS))
     if root != "context":
         return 1
     if first not in CONTEXT_KEYS:
@@ -212,9 +213,7 @@ def _steps_of_the_root(text: str, root: str, steps: list[_Step]) -> int:
     return 2
 
 
-def _split_operator(
-    text: str, steps: list[_Step], owned: int
-) -> tuple[list[_Step], str | None]:
+def _split_operator(text: str, steps: list[_Step], owned: int) -> tuple[list[_Step], str | None]:
     operator = None
     if len(steps) > owned and steps[-1].names_operator():
         operator = str(steps[-1].value)

@@ -1,8 +1,9 @@
-"""Rules written in Python: `(request, context) -> Decision | None`, called where they stand in the order (clause 14).
+"""Rules written in Python, `(request, context) -> Decision | None`, in their place in the order.
 
-Whatever else such a function does - another answer, a coroutine, an exception - is an error of that rule and ends in the
-stricter outcome (clause 18). `BaseException` passes through. What a rule looks at outside its arguments is its author's
-responsibility: `evaluate` is pure only where the rules are.
+Whatever else such a function does - another answer, a coroutine, an exception - is an error of that
+rule and ends in the stricter outcome (clause 18). `BaseException` passes through. What a rule looks
+at outside its arguments is its author's responsibility: `evaluate` is pure only where the rules
+are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from adjudge._types import ActionRequest, Decision, ExecutionContext, Verdict
 from adjudge._values import freeze_object
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._faults import Fault, raised
+from adjudge.policy._verdicts import tagged
 
 __all__ = ["PythonRule", "VersionedFunction", "asked", "named", "priorities_of", "versioned"]
 
@@ -25,7 +27,7 @@ PythonRule = Callable[[ActionRequest, ExecutionContext], Decision | None]
 
 @dataclass(frozen=True, slots=True)
 class VersionedFunction:
-    """A rule or combiner with a version of its own, which is part of the bundle's id (clause 30)."""
+    """A rule or combiner with a version of its own, which the bundle's id covers (clause 30)."""
 
     function: Callable[..., Any]
     version: str
@@ -42,11 +44,12 @@ class VersionedFunction:
 def versioned(function: Callable[..., Any], version: str) -> VersionedFunction:
     """Give a Python rule or a combiner a version of its own.
 
-    The id of a bundle covers a function's code, its defaults, what it closes over and the constants that it names. What it
-    reaches otherwise (another module, an object's state, a file) is not seen: change the version with it. A callable that
-    has no code to digest (an instance, a bound method, a built-in) needs a version to be compiled at all.
+    The id of a bundle covers a function's code, its defaults, what it closes over and the constants
+    that it names. What it reaches otherwise (another module, an object's state, a file) is not
+    seen: change the version with it. A callable that has no code to digest (an instance, a bound
+    method, a built-in) needs a version to be compiled at all.
     """
-    if not isinstance(version, str) or not version:
+    if not version:
         raise PolicyCompileError(f"A version is a text that is not empty, not {version!r}.")
     return VersionedFunction(function, version)
 
@@ -59,7 +62,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def named(rules: Iterable[PythonRule], taken: Iterable[str]) -> dict[str, PythonRule]:
-    """Check Python rules and give them by name; a name that is taken, or an `async def`, is a compile error."""
+    """Check Python rules and give them by name; a taken name or an `async def` is an error."""
     by_name: dict[str, PythonRule] = {}
     used = set(taken)
     for rule in rules:
@@ -91,7 +94,7 @@ def priorities_of(
     for name, priority in priorities.items():
         if name not in names:
             raise PolicyCompileError(
-                f"There is a priority for {name!r}, but no Python rule of that name; the rules are: "
+                f"There is a priority for {name!r}, but no Python rule of that name; there are: "
                 f"{', '.join(names) or 'none'}."
             )
         if type(priority) is not int:
@@ -107,12 +110,14 @@ def _is_async(rule: Any) -> bool:
         function = function.func
     return any(
         inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
-        for each in (function, getattr(type(function), "__call__", None))
+        for each in (function, type(function).__call__)
     )
 
 
-def asked(rule: PythonRule, name: str) -> Callable[[ActionRequest, Any], bool | Fault | Decision]:
-    """Give the test of a Python rule: False for None, its Decision under our name for it, or a fault."""
+def asked(
+    rule: PythonRule, name: str, layer: str
+) -> Callable[[ActionRequest, Any], bool | Fault | Decision]:
+    """Give the test of a Python rule: False for None, else its Decision or a fault."""
 
     def ask(request: ActionRequest, _item: Any) -> bool | Fault | Decision:
         try:
@@ -122,7 +127,7 @@ def asked(rule: PythonRule, name: str) -> Callable[[ActionRequest, Any], bool | 
         if answer is None:
             return False
         if isinstance(answer, Decision):
-            return _own(answer, name)
+            return _own(answer, name, layer)
         if inspect.iscoroutine(answer):
             answer.close()
         return Fault(
@@ -133,8 +138,8 @@ def asked(rule: PythonRule, name: str) -> Callable[[ActionRequest, Any], bool | 
     return ask
 
 
-def _own(decision: Decision, name: str) -> Decision | Fault:
-    """Take over a Python rule's Decision: its fields checked, its arguments frozen, our name in it."""
+def _own(decision: Decision, name: str, layer: str) -> Decision | Fault:
+    """Take over a Python rule's Decision: fields checked, arguments frozen, the name in it."""
     try:
         verdict = Verdict(decision.verdict)
         final = decision.effective_args
@@ -142,13 +147,17 @@ def _own(decision: Decision, name: str) -> Decision | Fault:
         if final is not None and verdict is Verdict.ALLOW:
             verdict = Verdict.TRANSFORM
         rules = tuple(decision.matched_rules)
+        rules = rules if name in rules else (*rules, name)
         return replace(
             decision,
             verdict=verdict,
             effective_args=final,
-            matched_rules=rules if name in rules else (*rules, name),
+            matched_rules=tuple(tagged(layer, rule) for rule in rules),
             approver_sets=_approver_sets(decision, verdict),
-            obligations=tuple(decision.obligations),
+            obligations=tuple(
+                replace(each, params=freeze_object(each.params, where=f"obligation {each.id}"))
+                for each in decision.obligations
+            ),
         )
     except Exception as error:
         return raised(error)

@@ -96,7 +96,9 @@ def _read_predicate_nodes(entry: Entry | None, problems: Problems) -> dict[str, 
     nodes: dict[str, Node] = {}
     for each in _entries(entry, problems, "predicates is a mapping of names to matches"):
         if each.key == ALWAYS:
-            problems.add(each.place, "always is the rule for everything; call the predicate otherwise.")
+            problems.add(
+                each.place, "always is the rule for everything; call the predicate otherwise."
+            )
         elif each.key in OPERATORS or each.key in COMBINING:
             problems.add(
                 each.place,
@@ -110,7 +112,9 @@ def _read_tools(entry: Entry | None, problems: Problems) -> FrozenDict:
     return FrozenDict(
         {
             each.key: _read_tool(each, problems)
-            for each in _entries(entry, problems, "tools is a mapping of tools' names to what they are")
+            for each in _entries(
+                entry, problems, "tools is a mapping of tools' names to what they are"
+            )
         }
     )
 
@@ -135,9 +139,7 @@ def _read_tool(entry: Entry, problems: Problems) -> ToolDeclaration:
     return ToolDeclaration(entry.key, namespace, FrozenDict(stated), entry.place)
 
 
-def _read_rules(
-    entry: Entry | None, matches: MatchReader, problems: Problems
-) -> tuple[Rule, ...]:
+def _read_rules(entry: Entry | None, matches: MatchReader, problems: Problems) -> tuple[Rule, ...]:
     if entry is None or _is_left_empty(entry):
         return ()
     if not isinstance(entry.value, Items):

@@ -51,10 +51,8 @@ def _read_path(fields: dict[str, Entry], problems: Problems) -> tuple[str | int,
     if entry is None:
         return ()
     text = read_text(entry.value, problems, meant=entry.key)
-    if text == "?":
-        return None
     try:
-        return parse_argument_path(text)
+        return parse_argument_path(text) if text is not None else None
     except PathProblem as error:
         problems.add(entry.value.place, str(error))
         return None

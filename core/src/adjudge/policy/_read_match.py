@@ -1,7 +1,7 @@
 """Read match expressions: mappings of tests, `all_of`, `any_of`, `not`, names of predicates and `always`.
 
-What comes out is a `Match` with every operand checked as far as the text alone allows (clauses 4, 5, 7 and 9) and with named
-predicates put in place. It decides nothing about requests.
+What comes out is a `Match` with every operand checked as far as the text alone allows (clauses 4,
+5, 7 and 9) and with named predicates put in place. It decides nothing about requests.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not
 from adjudge.policy._nodes import Entry, Fields, Items, Node, Problems, Scalar, kind_of_node
 from adjudge.policy._operands import OperandReader
 from adjudge.policy._paths import PathProblem, parse_leaf
-from adjudge.policy._suggest import did_you_mean, listed
-from adjudge.policy._words import ALWAYS, COMBINING, ELEMENT, NEGATED, OPERATORS, ROOTS
+from adjudge.policy._suggest import did_you_mean
+from adjudge.policy._words import ALWAYS, COMBINING, ELEMENT, OPERATORS, ROOTS
 
 __all__ = ["MAX_LEAVES", "MAX_MATCH_DEPTH", "MatchReader"]
 
@@ -49,7 +49,11 @@ class MatchReader:
             return self._conjunction(node, element=element)
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.surprise is None:
             return self._named(node, element=element)
-        hint = " Write all_of: [...] for several that must all hold." if isinstance(node, Items) else ""
+        hint = (
+            " Write all_of: [...] for several that must all hold."
+            if isinstance(node, Items)
+            else ""
+        )
         self._problems.add(
             node.place,
             f"A match is a mapping of tests or the name of a predicate, not {kind_of_node(node)}.{hint}",
@@ -76,7 +80,8 @@ class MatchReader:
             )
         elif len(self._reading) >= MAX_MATCH_DEPTH:
             self._problems.add(
-                node.place, f"Predicates refer to one another over more than {MAX_MATCH_DEPTH} steps."
+                node.place,
+                f"Predicates refer to one another over more than {MAX_MATCH_DEPTH} steps.",
             )
         else:
             return self.predicate(name)
@@ -107,7 +112,7 @@ class MatchReader:
             self._problems.add(entry.place, self._combining_hint(entry.key) or str(error))
             return Always()
         if operator is not None:
-            return self._leaf(Leaf(path, operator, None, entry.place), entry.value)
+            return self._operands.read(Leaf(path, operator, None, entry.place), entry.value)
         return self._equality_or_operators(Leaf(path, "eq", None, entry.place), entry)
 
     def _combining_hint(self, key: str) -> str | None:
@@ -130,10 +135,10 @@ class MatchReader:
     def _equality_or_operators(self, leaf: Leaf, entry: Entry) -> Match:
         node = entry.value
         if not isinstance(node, Fields):
-            return self._leaf(leaf, node)
+            return self._operands.read(leaf, node)
         keys = [each.key for each in node.entries]
         if keys in (["ref"], ["literal"]):
-            return self._leaf(leaf, node)
+            return self._operands.read(leaf, node)
         if not keys:
             self._problems.add(
                 node.place,
@@ -143,17 +148,12 @@ class MatchReader:
         parts = []
         for each in node.entries:
             if each.key in OPERATORS:
-                parts.append(self._leaf(Leaf(leaf.path, each.key, None, each.place), each.value))
+                parts.append(
+                    self._operands.read(Leaf(leaf.path, each.key, None, each.place), each.value)
+                )
             else:
                 self._problems.add(each.place, _no_operator(leaf, each.key))
         return _all(tuple(parts)) if parts else Always()
-
-    def _leaf(self, leaf: Leaf, node: Node) -> Match:
-        """Finish a leaf with its operand; a negated operator becomes `not` over the one that it negates."""
-        operator = NEGATED.get(leaf.operator, leaf.operator)
-        operand = self._operands.read(leaf.path, operator, node, written=leaf.operator)
-        positive = Leaf(leaf.path, operator, operand, leaf.place)
-        return Not(positive) if operator != leaf.operator else positive
 
     def _element_match(self, node: Node) -> Match:
         return self._match(node, element=True)
@@ -182,7 +182,9 @@ class MatchReader:
         elif isinstance(match, Not):
             leaves, depth = self._measure(match.part)
             depth += 1
-        elif isinstance(match, Leaf) and isinstance(match.operand, AllOf | AnyOf | Not | Leaf | Always):
+        elif isinstance(match, Leaf) and isinstance(
+            match.operand, AllOf | AnyOf | Not | Leaf | Always
+        ):
             leaves, depth = self._measure(match.operand)
             leaves, depth = leaves + 1, depth + 1
         else:
@@ -213,8 +215,3 @@ def _no_operator(leaf: Leaf, key: str) -> str:
         f'"{key}" is no operator. {did_you_mean(key, OPERATORS)} A key below it is written in one with '
         f"the path, {place}; an object to be equal to is written {{literal: {{...}}}}."
     )
-
-
-def operators_in_words() -> str:
-    """Name all operators."""
-    return listed(OPERATORS)

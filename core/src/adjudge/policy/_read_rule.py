@@ -84,7 +84,7 @@ def _read_id(node: Node, order: int, problems: Problems) -> str:
     if entry is None:
         return fallback
     rule_id = read_text(entry.value, problems, meant="id")
-    if rule_id == "?":
+    if rule_id is None:
         return fallback
     if rule_id.startswith("<") or not rule_id.isprintable():
         problems.add(
@@ -151,7 +151,7 @@ def _optional_priority(entry: Entry | None, problems: Problems) -> int:
 
 
 def _optional_text(entry: Entry | None, problems: Problems, meant: str) -> str:
-    return "" if entry is None else read_text(entry.value, problems, meant=meant, empty=True)
+    return "" if entry is None else read_text(entry.value, problems, meant=meant, empty=True) or ""
 
 
 def _optional_texts(entry: Entry | None, problems: Problems) -> tuple[str, ...]:
@@ -201,26 +201,33 @@ def _read_obligations(entry: Entry | None, problems: Problems) -> tuple[Obligati
 
 def _read_obligation(node: Node, problems: Problems) -> Obligation:
     if not isinstance(node, Fields):
-        return Obligation(read_text(node, problems, meant="An obligation"))
+        return Obligation(read_text(node, problems, meant="An obligation") or "")
     fields = read_fields_of(node, _OF_OBLIGATION, problems, meant="An obligation")
-    if "id" not in fields:
-        problems.add(node.place, "An obligation has an id, the name of its handler.")
     phase: Literal["pre", "post"] = "post"
     on: Literal["execute", "always"] = "execute"
-    if "phase" in fields and read_word(
-        fields["phase"].value, ("pre", "post"), problems, meant="phase"
-    ) == "pre":
+    if (
+        "phase" in fields
+        and read_word(fields["phase"].value, ("pre", "post"), problems, meant="phase") == "pre"
+    ):
         phase = "pre"
-    if "on" in fields and read_word(
-        fields["on"].value, ("execute", "always"), problems, meant="on"
-    ) == "always":
+    if (
+        "on" in fields
+        and read_word(fields["on"].value, ("execute", "always"), problems, meant="on") == "always"
+    ):
         on = "always"
     return Obligation(
-        id=read_text(fields["id"].value, problems, meant="id") if "id" in fields else "?",
+        id=_read_obligation_id(fields.get("id"), node, problems),
         phase=phase,
         params=_read_params(fields.get("params"), problems),
         on=on,
     )
+
+
+def _read_obligation_id(entry: Entry | None, node: Node, problems: Problems) -> str:
+    if entry is not None:
+        return read_text(entry.value, problems, meant="id") or ""
+    problems.add(node.place, "An obligation has an id, the name of its handler.")
+    return ""
 
 
 def _read_params(entry: Entry | None, problems: Problems) -> dict[str, object]:

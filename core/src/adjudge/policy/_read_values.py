@@ -1,7 +1,8 @@
 """Read the plain values of a policy from nodes: text, bools, numbers, lists of text, JSON values, mappings with known keys.
 
-Each function notes what is wrong and gives a harmless stand-in, so that reading goes on and every problem is found; the
-stand-ins are never used, because a policy with a problem is refused as a whole.
+Each function notes what is wrong and gives a harmless stand-in, so that reading goes on and every
+problem is found; the stand-ins are never used, because a policy with a problem is refused as a
+whole.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from adjudge._values import FrozenDict, FrozenList
-from adjudge.policy._model import Place
 from adjudge.policy._nodes import Entry, Fields, Items, Node, Problems, Scalar, kind_of_node
 from adjudge.policy._suggest import did_you_mean, listed
 
 __all__ = [
+    "check_key",
     "is_number",
     "read_bool",
     "read_fields_of",
@@ -43,17 +44,19 @@ def read_scalar(node: Node, problems: Problems) -> tuple[bool, Any]:
     return True, node.value
 
 
-def read_text(node: Node, problems: Problems, *, meant: str, empty: bool = False) -> str:
-    """Read text; `meant` names it in the sentence about anything else, `empty` lets it be empty."""
+def read_text(node: Node, problems: Problems, *, meant: str, empty: bool = False) -> str | None:
+    """Read text; None after a problem. `meant` names it in a sentence, `empty` lets it be empty."""
     if isinstance(node, Scalar) and node.surprise is not None:
         problems.add(node.place, node.surprise)
-        return "?"
+        return None
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        problems.add(node.place, f"{meant} is a string, not {kind_of_node(node)}.{_quote_hint(node)}")
-        return "?"
+        problems.add(
+            node.place, f"{meant} is a string, not {kind_of_node(node)}.{_quote_hint(node)}"
+        )
+        return None
     if not node.value and not empty:
         problems.add(node.place, f"{meant} must not be empty.")
-        return "?"
+        return None
     return node.value
 
 
@@ -107,7 +110,8 @@ def read_texts(node: Node, problems: Problems, *, meant: str) -> tuple[str, ...]
             hint = f' Write ["{node.value}"].'
         problems.add(node.place, f"{meant} is a list of strings, not {kind_of_node(node)}.{hint}")
         return ()
-    return tuple(read_text(item, problems, meant=f"Each of {meant}") for item in node.items)
+    texts = (read_text(item, problems, meant=f"Each of {meant}") for item in node.items)
+    return tuple(text for text in texts if text is not None)
 
 
 def read_fields_of(
@@ -150,8 +154,3 @@ def check_key(entry: Entry, problems: Problems) -> None:
     """Note a key that may be meant as something else than its text."""
     if entry.surprise is not None:
         problems.add(entry.place, entry.surprise)
-
-
-def place_of(entry: Entry | None, otherwise: Place) -> Place:
-    """Give the place of an entry, or another where it is missing."""
-    return entry.place if entry is not None else otherwise

@@ -1,8 +1,9 @@
 """Decide what a plain YAML scalar says, or that it is a surprise.
 
-Taken at its word is what YAML 1.1, YAML 1.2 and JSON read alike: `true`, `null`, `12`, `-1.5`, `1.5e+3`, text. Everything on
-which they differ (`no`, `0123`, `1e3`, `12:30`, `1_000`, `0x1F`, `.inf`, `~`, `2024-01-01`) comes with a sentence that says what
-to write instead. A quoted scalar is always text and never comes here.
+Taken at its word is what YAML 1.1, YAML 1.2 and JSON read alike: `true`, `null`, `12`, `-1.5`,
+`1.5e+3`, text. Everything on which they differ (`no`, `0123`, `1e3`, `12:30`, `1_000`, `0x1F`,
+`.inf`, `~`, `2024-01-01`) comes with a sentence that says what to write instead. A quoted scalar
+is always text and never comes here.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def read_plain(text: str) -> tuple[Any, str | None]:
         word = str(value).lower()
         return value, f'Unquoted {text} is read as {word} by YAML 1.1; write "{text}" or {word}.'
     if text == "":
-        return None, 'There is no value here; write one, null if nothing is meant, or "" for no text.'
+        return (
+            None,
+            'There is no value here; write one, null if nothing is meant, or "" for no text.',
+        )
     if text == "~":
         return None, 'Unquoted ~ is read as null; write "~" or null.'
     if text in ("=", "<<"):

@@ -1,7 +1,8 @@
 """Read a policy from text or a dict: the door to the reader.
 
-YAML comes through the `yaml` extra; JSON, TOML and dicts need the standard library alone. Whatever the format, the same reader
-judges the same tree, so a policy means the same in all of them.
+YAML comes through the `yaml` extra; JSON, TOML and dicts need the standard library alone.
+Whatever the format, the same reader judges the same tree, so a policy means the same in all of
+them.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _FORMAT_OF_SUFFIX: dict[str, Format] = {
 def read_policy(
     source: str | bytes | Mapping[str, Any],
     *,
-    format: Format | None = None,  # noqa: A002  (the word that users know)
+    format: Format | None = None,
     file: str | None = None,
 ) -> PolicySource:
     """Read and check one policy.
 
-    `format` is taken from the suffix of `file` where it is not given; text of neither is JSON if it begins with `{` and reads as
-    JSON, else YAML. `file` is also the name that problems are reported under. Raises `PolicyCompileError`
-    with every problem found.
+    `format` is taken from the suffix of `file` where it is not given; text of neither is JSON if
+    it begins with `{` and reads as JSON, else YAML. `file` is also the name that problems are
+    reported under. Raises `PolicyCompileError` with every problem found.
     """
     problems = Problems(file=file)
     node = _parse(source, format, file, problems)
@@ -63,7 +64,10 @@ def read_policy(
 
 
 def _parse(
-    source: str | bytes | Mapping[str, Any], wanted: Format | None, file: str | None, problems: Problems
+    source: str | bytes | Mapping[str, Any],
+    wanted: Format | None,
+    file: str | None,
+    problems: Problems,
 ) -> Node | None:
     if isinstance(source, Mapping):
         return nodes_of(source, problems) if source else None
@@ -131,8 +135,11 @@ def _parse_unnamed(text: str, problems: Problems) -> Node | None:
 def _parse_toml(text: str, problems: Problems) -> Node | None:
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        problems.add_text(f"This is no TOML: {error or 'it is nested too deeply'}.")
-        problems.stop_if_any()
-        return None
-    return nodes_of(data, problems) if data else None
+    except ValueError as error:
+        problems.add_text(f"This is no TOML: {error}.")
+    except RecursionError:
+        problems.add_text("This TOML is nested too deeply.")
+    else:
+        return nodes_of(data, problems) if data else None
+    problems.stop_if_any()
+    return None

@@ -1,7 +1,8 @@
 """Reading what a path names: from a request to a value, to absence (None), or to a fault.
 
-A missing key, an index out of range and null are one thing, absence; a step into what cannot be stepped into is a fault
-(clause 3), and so is a session value or an environment that nobody supplied (clause 9).
+A missing key, an index out of range and null are one thing, absence; a step into what cannot be
+stepped into is a fault (clause 3), and so is a session value or an environment that nobody supplied
+(clause 9).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def subject(path: Path, element: str) -> Subject:
 
 def _argument(key: str, where: str) -> Subject:
     def read(request: ActionRequest, _item: Any) -> Any:
-        args = request.args
+        args: Any = request.args
         return args.get(key) if isinstance(args, Mapping) else _no_step(where, args, key)
 
     return read
@@ -123,7 +124,8 @@ def _in_context(path: Path) -> Subject:
 def _supplied(read: Subject, where: str) -> Subject:
     def read_context(request: ActionRequest, item: Any) -> Any:
         # A caller without types may hand over no context at all; nothing falls back (clause 26).
-        if request.context is None:
+        context: Any = request.context
+        if context is None:
             return _nobody(where)
         return read(request, item)
 

@@ -38,7 +38,9 @@ def is_one_edit_apart(word: str, other: str) -> bool:
         word, other = other, word
     if len(other) - len(word) > 1 or word == other:
         return False
-    start = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), len(word))
+    start = next(
+        (i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), len(word)
+    )
     if len(word) < len(other):
         return word[start:] == other[start + 1 :]
     if word[start + 1 :] == other[start + 1 :]:

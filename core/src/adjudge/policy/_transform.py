@@ -1,6 +1,7 @@
-"""Rewriting arguments: applying edits, composing those of several layers, and finding them again (clauses 19 and 20).
+"""Rewriting arguments: applying edits, composing those of several layers, finding them again.
 
-Everything gives new frozen arguments; what cannot be applied raises `CannotApply`, which denies.
+Everything gives new frozen arguments; what cannot be applied raises `CannotApply`, which denies
+(clauses 19, 20).
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def _current(parent: Any, step: Any) -> Any:
 def compose(transforms: Sequence[tuple[str, Sequence[Edit]]]) -> list[Edit]:
     """Join the transforms of several layers, each with its layer's name; equal ones count once.
 
-    Raises `CannotApply` where the outcome would depend on who is asked: two layers on one path, on a path and its prefix, or
-    one that deletes from a list into which the other writes.
+    Raises `CannotApply` where the outcome would depend on who is asked: two layers on one path, on
+    a path and its prefix, or one that deletes from a list into which the other writes.
     """
     distinct: dict[str, tuple[str, Sequence[Edit]]] = {}
     for layer, edits in transforms:
@@ -132,14 +133,12 @@ def _deletes_beside(edit: Edit, other: _Steps) -> bool:
     """Whether an edit moves the elements of a list into which another path leads."""
     holder = edit.path[:-1]
     return (
-        edit.kind == "delete"
-        and isinstance(edit.path[-1], int)
-        and other[: len(holder)] == holder
+        edit.kind == "delete" and isinstance(edit.path[-1], int) and other[: len(holder)] == holder
     )
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Edit]:
-    """Give edits that lead from one object to another, so that a computed rewrite composes like a written one."""
+    """Give edits that lead from one object to another: a computed rewrite composes as a written."""
     return list(_edits_between(before, after, ()))
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "CONTEXT_KEYS",
     "DECLARED_KEYS",
     "ELEMENT",
+    "KIND_AT",
     "NEGATED",
     "OPERATORS",
     "ORDERING",
@@ -78,3 +79,23 @@ CONTEXT_KEYS = (
     "user_prompt",
     "trusted",
 )
+
+# What a value at these paths can be; an operand of another kind could only ever be an error.
+KIND_AT: dict[tuple[str | int, ...], str] = {
+    ("tool",): "string",
+    ("tool.namespace",): "string",
+    ("declared", "cost"): "string",
+    ("declared", "reversible"): "bool",
+    ("declared", "has_shadow"): "bool",
+    ("declared", "blast_radius_hint"): "number",
+    ("declared", "isolation"): "string",
+    ("declared", "scope"): "list",
+    ("declared", "labels"): "list",
+    ("context", "environment"): "string",
+    ("context", "workspace"): "string",
+    ("context", "correlation_id"): "string",
+    ("context", "step_seq"): "number",
+    ("context", "principal", "kind"): "string",
+    ("context", "principal", "id"): "string",
+    ("context", "principal", "name"): "string",
+}

@@ -1,8 +1,9 @@
 """Read YAML strictly, over the parser of PyYAML's safe loader (the `yaml` extra).
 
-Promises that nothing is read otherwise than written: duplicate keys, also through `<<`, tags, several documents and aliases
-that blow up are problems with line and column. It builds no Python objects from tags. PyYAML is imported when the first
-YAML text is read, so that everything else works without it.
+Promises that nothing is read otherwise than written: duplicate keys, also through `<<`, tags,
+several documents and aliases that blow up are problems with line and column. It builds no Python
+objects from tags. PyYAML is imported when the first YAML text is read, so that everything else
+works without it.
 """
 
 from __future__ import annotations
@@ -166,7 +167,9 @@ class _Composer:
     def _key(self, event: Any, parent: Place) -> tuple[str, Place, str | None, bool]:
         place = self._place(event, parent.path)
         if type(event).__name__ != "ScalarEvent":
-            self._problems.add(place, "A key must be plain text, not an alias, a list or a mapping.")
+            self._problems.add(
+                place, "A key must be plain text, not an alias, a list or a mapping."
+            )
             self._problems.stop_if_any()
         self._refuse_anchor(event, place)
         key: str = event.value
@@ -179,7 +182,9 @@ class _Composer:
 
     def _refuse_anchor(self, event: Any, place: Place) -> None:
         if event.anchor is not None:
-            self._problems.add(place, f"The anchor &{event.anchor} stands on a key; move it to a value.")
+            self._problems.add(
+                place, f"The anchor &{event.anchor} stands on a key; move it to a value."
+            )
 
     def _add(self, entries: dict[str, Entry], entry: Entry, *, merged: bool = False) -> None:
         first = entries.get(entry.key)
@@ -220,7 +225,8 @@ class _Composer:
         self._aliased += 1
         if self._aliased > _MAX_ALIASED:
             self._problems.add(
-                place, f"The aliases of this text stand for more than {_MAX_ALIASED} values; write them out."
+                place,
+                f"The aliases of this text stand for more than {_MAX_ALIASED} values; write them out.",
             )
             self._problems.stop_if_any()
         if isinstance(node, Scalar):

@@ -6,6 +6,7 @@ Each is the real guard with something wrong put around a door, an approver, a si
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 from collections.abc import Callable, Coroutine, Mapping
@@ -165,9 +166,10 @@ class IgnoresDefaults(_AroundTheDoors):
 class PreviewsWithTheBody(ToolGuard):
     """The body runs where its preview should."""
 
-    def __init__(self, *, tools: ToolSet, **more: Any) -> None:
-        shadowed = (each if each.shadow_fn is None else replace(each, shadow_fn=each.fn) for each in tools)
-        super().__init__(tools=ToolSet(shadowed), **more)
+    def __init__(self, *, tools: ToolSet, shadows: Mapping[str, Any], **more: Any) -> None:
+        super().__init__(
+            tools=tools, shadows={name: tools.get(name).fn for name in shadows}, **more
+        )
 
 
 class DropsTerminalEvents(ToolGuard):
@@ -231,14 +233,17 @@ class TakesTrueForGrant(_AroundTheApprover):
 class TakesGrantsAsStanding(_AroundTheApprover):
     """What was granted once is granted for good."""
 
+    def __init__(self, **more: Any) -> None:
+        self._standing: set[str] = set()
+        super().__init__(**more)
+
     async def hear(self, request: ApprovalRequest, approver: Any) -> Any:
         """Ask about each tool once."""
-        standing: set[str] = self.__dict__.setdefault("_standing", set())
-        if request.request.tool in standing:
+        if request.request.tool in self._standing:
             return ApprovalDecision(granted=True)
         answer = await approver(request)
         if getattr(answer, "granted", None) is True:
-            standing.add(request.request.tool)
+            self._standing.add(request.request.tool)
         return answer
 
 
@@ -263,10 +268,9 @@ async def _value(result: Any) -> Any:
 
 
 async def _quietly(execute: Callable[[], Any]) -> None:
-    try:
+    # The suite's own failing body is no fault of the guard.
+    with contextlib.suppress(ValueError):
         await _value(execute())
-    except ValueError:
-        pass  # the suite's own failing body
 
 
 def _effective(args: Mapping[str, Any]) -> Effective:

@@ -121,9 +121,11 @@ class Bench:
         case = self.cell.case
         pauses = case.kind == "pause"
         ledger = SQLiteLedger(self.folder / "ledger.sqlite") if pauses else None
+        made = self._tools().values()
         return guard_class(
             policy=compile_policy(policy_of(case, resumed=resumed)),
-            tools=ToolSet(_definition(made) for made in self._tools().values()),
+            tools=ToolSet(_definition(each) for each in made),
+            shadows={each.name: each.shadow for each in made if each.shadow is not None},
             principal=Principal(kind="user", id="ana"),
             environment="test",
             workspace=str(self.folder),

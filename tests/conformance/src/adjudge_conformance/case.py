@@ -73,6 +73,7 @@ class Expected(_Model):
     events: tuple[str, ...]
     code: str | None = None
     asked: int = 0
+    asked_args: dict[str, Any] | None = None
 
 
 class Answer(_Model):

@@ -1,4 +1,4 @@
-"""Deliberate faults, each in one way, and the cases that must notice: the tests of the suite itself.
+"""Deliberate faults, each in one way, and the cases that must notice: what tests the suite.
 
 A fault is a guard, a driver or a trial that is wrong in a single respect. Most can be put on any
 driver whose integration goes through the guard's two doors, so that each is shown to be caught on
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import ToolGuard
-
 from adjudge_conformance import _faulty_guards as guards
 from adjudge_conformance.case import Case, load_cases
 from adjudge_conformance.cells import cells_of, gap_for
@@ -27,7 +26,8 @@ from adjudge_conformance.worker import Job, Report, resume_here
 __all__ = ["FAULTS", "UNDECIDED", "Fault", "failing_cases"]
 
 UNDECIDED = frozenset({"transparent.repeated-call-id"})
-"""Cases in which it is the framework's affair whether a body runs; a fault may show there or not."""
+"""Cases in which it is the framework's affair whether a body runs; a fault may show there or
+not."""
 
 _BODILESS = frozenset(
     f"transparent.{name}"

@@ -38,7 +38,7 @@ def expected_of(cell: Cell) -> dict[str, Any]:
         args = expect.args or call.args or {}
         line = _line(call.tool, args)
         ran += [f"body {line}"] * expect.runs + [f"shadow {line}"] * expect.shadows
-        asked += [line] * expect.asked
+        asked += [_line(call.tool, expect.asked_args or args)] * expect.asked
         record.append(_recorded(call.tool, expect.verdict, expect.events, expect.code))
         told[label] = _told(call, expect, args)
     return _whole(

@@ -100,6 +100,9 @@ class Trial:
         except Exception as error:
             # What a framework raises is an observation: it is compared, never lost.
             return Outcome(raised=error)
+        finally:
+            if guard is not None:
+                guard.close()
 
     def _transcript(self, outcome: Outcome) -> dict[str, Any]:
         if outcome.raised is not None:

@@ -1,0 +1,42 @@
+"""The seam: what an integration with a framework needs, and users of Adjudge do not.
+
+An integration translates, and does nothing else. For each call that its framework is about to run
+it makes a `ProposedCall` and hands it, with the framework's own continuation, to
+`ToolGuard.govern_call` (or its sync twin); then it gives the framework what came of it:
+`result.value` where the body ran, `text` in the framework's own shape where it did not.
+
+It must reach every path to a body, run the body nowhere but in the continuation, hand on the
+`Effective` arguments, and let raised exceptions pass. It may not decide, retry, cache or answer by
+itself. `docs/` has a guide with an example.
+"""
+
+from __future__ import annotations
+
+from adjudge._arguments import parse_arguments
+from adjudge._projection import project, project_object
+from adjudge._proposal import Effective, InvalidArguments, ProposedCall
+from adjudge._schema import Normalised, normalise
+from adjudge._texts import denied_text, dry_run_text
+from adjudge._tools import is_async
+from adjudge._values import EMPTY, FrozenDict, FrozenList, OpaqueValue, freeze, freeze_object, thaw
+
+__all__ = [
+    "EMPTY",
+    "Effective",
+    "FrozenDict",
+    "FrozenList",
+    "InvalidArguments",
+    "Normalised",
+    "OpaqueValue",
+    "ProposedCall",
+    "denied_text",
+    "dry_run_text",
+    "freeze",
+    "freeze_object",
+    "is_async",
+    "normalise",
+    "parse_arguments",
+    "project",
+    "project_object",
+    "thaw",
+]

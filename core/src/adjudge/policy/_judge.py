@@ -1,0 +1,281 @@
+"""Judging by one policy, or one layer: search, floors of errored rules, transforms on their result.
+
+Clauses 8, 14, 15, 17 and 19. Nothing here raises for what a policy or a request says; a test that
+raises is an error of its rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge._types import ActionRequest, Decision, Verdict
+from adjudge.policy._compile import CompiledPolicy, CompiledRule, Met
+from adjudge.policy._faults import DOUBT, Fault, raised
+from adjudge.policy._model import Edit
+from adjudge.policy._transform import CannotApply, apply_edits, difference
+from adjudge.policy._verdicts import STRICTNESS, combine, error_marker, strictest, tagged
+
+__all__ = [
+    "Judgement",
+    "Rewrite",
+    "decide",
+    "default_decision",
+    "judge",
+    "newly_met",
+    "on_final",
+    "rewritten",
+    "shown",
+]
+
+_MAX_NAME = 80
+_RUNNING = (Verdict.ALLOW, Verdict.TRANSFORM)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A transform in force: its rule, whether it was plainly met or doubtful, and what it writes.
+
+    `ignored` are the doubtful transforms before it, without which this decision was made (clause
+    8).
+    """
+
+    rule: CompiledRule
+    met: Met
+    edits: Sequence[Edit]
+    final: Mapping[str, Any]
+    ignored: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one policy says of a request: a decision, floors included; None where no rule matches.
+
+    `floors` has one entry for each errored rule, `rewrite` the transform that `decision` applies.
+    """
+
+    decision: Decision | None
+    floors: tuple[Decision, ...] = ()
+    rewrite: Rewrite | None = None
+
+
+@dataclass(slots=True)
+class _Search:
+    """What asking the rules in order gave: the first that matches, and what was passed."""
+
+    rule: CompiledRule | None
+    met: Met
+    floors: list[Decision]
+    doubtful: list[CompiledRule]
+
+
+def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
+    """Decide by one policy alone, defaults included."""
+    search = _search(policy, request)
+    rule = search.rule
+    if rule is not None and rule.final and not search.floors and not search.doubtful:
+        assert rule.decision is not None
+        return rule.decision
+    judgement = _conclude(policy, request, search)
+    if judgement.decision is not None:
+        return judgement.decision
+    return combine(default_decision(policy, request), (), judgement.floors)
+
+
+def judge(policy: CompiledPolicy, request: ActionRequest) -> Judgement:
+    """Judge by one layer: None as decision where no rule of it matches."""
+    return _conclude(policy, request, _search(policy, request))
+
+
+def _search(policy: CompiledPolicy, request: ActionRequest) -> _Search:
+    floors: list[Decision] = []
+    doubtful: list[CompiledRule] = []
+    for rule in policy.rules_for(request.tool):
+        try:
+            met = rule.test(request, None)
+        except Exception as error:
+            met = raised(error)
+        if met is False:
+            continue
+        if isinstance(met, Fault):
+            floors.append(_floor(rule, met))
+        elif met is DOUBT:
+            doubtful.append(rule)
+        else:
+            return _Search(rule, met, floors, doubtful)
+    return _Search(None, False, floors, doubtful)
+
+
+def _conclude(policy: CompiledPolicy, request: ActionRequest, search: _Search) -> Judgement:
+    floors = tuple(search.floors)
+    decision: Decision | None = None
+    rewrite: Rewrite | None = None
+    if search.rule is not None:
+        ignored = frozenset(rule.position for rule in search.doubtful)
+        base, met, rewrite = _matched(policy, request, search.rule, search.met, ignored)
+        decision = combine(base, met, floors)
+    elif search.doubtful:
+        decision = combine(default_decision(policy, request), (), floors)
+    for index in reversed(range(len(search.doubtful))):
+        assert decision is not None
+        if decision.verdict not in _RUNNING:
+            break
+        # Nothing that lets the body run has a floor, so the floors here are only those of plain
+        # allow rules.
+        ignored = frozenset(rule.position for rule in search.doubtful[:index])
+        base, met, rewrite = _matched(policy, request, search.doubtful[index], DOUBT, ignored)
+        decision = combine(base, met, floors)
+    if decision is not None and decision.verdict is Verdict.DENY:
+        rewrite = None
+    return Judgement(decision, floors, rewrite)
+
+
+def _matched(
+    policy: CompiledPolicy,
+    request: ActionRequest,
+    rule: CompiledRule,
+    met: Met,
+    ignored: frozenset[int],
+) -> tuple[Decision, list[Decision], Rewrite | None]:
+    """Give the decision of a rule that matched, what its rewrite newly meets, and the rewrite."""
+    base = met if isinstance(met, Decision) else rule.decision
+    assert base is not None
+    try:
+        edits, final = rewritten(request, rule, base)
+    except CannotApply as error:
+        reason = f"the transform of {_called(rule)} cannot be applied: {error}"
+        return Decision(Verdict.DENY, reason, base.matched_rules), [], None
+    if final is None:
+        return base, [], None
+    rewrite = Rewrite(rule, met, edits, final, ignored)
+    base = replace(base, effective_args=final)
+    return base, newly_met(policy, request, rewrite, final), rewrite
+
+
+def rewritten(
+    request: ActionRequest, rule: CompiledRule, base: Decision
+) -> tuple[Sequence[Edit], Mapping[str, Any] | None]:
+    """Give a matched rule's edits and what they make of the arguments; None if it has none."""
+    if rule.verdict is Verdict.TRANSFORM:
+        return rule.edits, apply_edits(request.args, rule.edits)
+    if base.effective_args is not None:
+        return difference(request.args, base.effective_args), base.effective_args
+    return (), None
+
+
+def on_final(request: ActionRequest, final: Mapping[str, Any]) -> ActionRequest:
+    """Give the request with other arguments; what the model itself sent stays what it was."""
+    given = frozenset(request.args) if request.given is None else request.given
+    return replace(request, args=final, given=given)
+
+
+def newly_met(
+    policy: CompiledPolicy, request: ActionRequest, rewrite: Rewrite, final: Mapping[str, Any]
+) -> list[Decision]:
+    """Give the strictest rules that the final arguments newly meet (clause 19).
+
+    A rule is shadowed by every rule before it that matches the original, and comes out of the
+    shadow once none of them matches the final arguments.
+    """
+    after_rewrite = on_final(request, final)
+    decisions: list[Decision] = []
+    shadowed = still_shadowed = False
+    for rule in policy.rules_for(request.tool):
+        if rule.position in rewrite.ignored:
+            continue
+        before, after = rule.ask(request), rule.ask(after_rewrite)
+        if rule is rewrite.rule:
+            shadowed = True
+            still_shadowed |= _as_plain(after) or (rewrite.met is DOUBT and after is DOUBT)
+            continue
+        emerged = shadowed and not still_shadowed
+        decision = None if after is False else _restriction(rule, after)
+        if decision is not None and (emerged or not _settled(before, decision)):
+            decisions.append(decision)
+        if _as_plain(before):
+            shadowed = True
+            still_shadowed |= _as_plain(after)
+    if not decisions:
+        return []
+    verdict = strictest(each.verdict for each in decisions)
+    return [each for each in decisions if each.verdict is verdict]
+
+
+def _as_plain(met: Met) -> bool:
+    return met is True or isinstance(met, Decision)
+
+
+def _settled(before: Met, decision: Decision) -> bool:
+    """Whether the rule had said as much of the original; a Python rule may have said something else."""
+    if isinstance(before, Decision):
+        return STRICTNESS[before.verdict] >= STRICTNESS[decision.verdict]
+    return before is True
+
+
+def _restriction(rule: CompiledRule, met: Met) -> Decision | None:
+    """Say what a rule that is met by rewritten arguments demands; None for one that permits."""
+    if isinstance(met, Fault):
+        return None if rule.verdict is Verdict.ALLOW else _floor(rule, met)
+    if isinstance(met, Decision):
+        if met.verdict is Verdict.ALLOW:
+            return None
+        rewrites = met.effective_args is not None or met.verdict is Verdict.TRANSFORM
+        return _rewritten_twice(rule) if rewrites else met
+    if rule.verdict is Verdict.TRANSFORM:
+        return _rewritten_twice(rule)
+    return None if rule.verdict is Verdict.ALLOW else rule.decision
+
+
+def _rewritten_twice(rule: CompiledRule) -> Decision:
+    return Decision(
+        Verdict.DENY,
+        f"the rewritten arguments meet {_called(rule)}, which would rewrite them again",
+        (tagged(rule.layer, rule.id),),
+    )
+
+
+def _floor(rule: CompiledRule, fault: Fault) -> Decision:
+    """Give the floor that an errored rule leaves; a plain allow's is allow, which binds nobody."""
+    own = rule.decision if rule.verdict is rule.floor else None
+    return Decision(
+        verdict=rule.floor,
+        reason=f"{_called(rule)} could not be judged: {fault.cause}",
+        matched_rules=(error_marker(rule.layer, rule.id, fault.kind),),
+        approver_sets=own.approver_sets if own else (),
+        timeout_seconds=own.timeout_seconds if own else None,
+        obligations=own.obligations if own else (),
+    )
+
+
+def _called(rule: CompiledRule) -> str:
+    return f"rule {tagged(rule.layer, rule.id)!r}"
+
+
+def shown(name: object) -> str:
+    """Quote a tool's name for a reason: escaped, and cut where it is long."""
+    text = str(name)
+    return repr(text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "...")
+
+
+def default_decision(policy: CompiledPolicy, request: ActionRequest) -> Decision:
+    """Give what holds where no rule matches (clause 17)."""
+    defaults, declared = policy.defaults, request.declared
+    by_shadow = defaults.on_missing_shadow
+    if declared is None:
+        stricter = STRICTNESS[by_shadow] > STRICTNESS[defaults.on_no_match]
+        why = "says nothing about itself"
+    else:
+        stricter = not declared.reversible and not declared.has_shadow
+        why = "is irreversible and has no shadow to preview it"
+    if stricter:
+        reason = f"no rule decides about tool {shown(request.tool)}, which {why}"
+        return _default(by_shadow, reason, "on_missing_shadow")
+    verdict = defaults.on_no_match
+    says = "allows" if verdict is Verdict.DENY else "decides about"
+    return _default(verdict, f"no rule {says} tool {shown(request.tool)}", "on_no_match")
+
+
+def _default(verdict: Verdict, reason: str, name: str) -> Decision:
+    asks = verdict is Verdict.APPROVE_REQUIRED
+    return Decision(verdict, reason, (f"<default:{name}>",), ((),) if asks else ())

@@ -1,0 +1,39 @@
+"""Generated policies in the seed's language and generated calls: every difference has its clause."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from adjudge._types import ActionRequest, ToolMetadata
+from differential.explain import explain
+from differential.outcomes import SeedPolicy
+from differential.seed_policies import seed_policies
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from properties.calls import requests
+
+POLICIES = 1000 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
+
+
+def as_the_seed_has_it(request: ActionRequest) -> ActionRequest:
+    """Give a request without what the seed has no word for: namespaces, missing metadata, a missing environment."""
+    context = request.context
+    return replace(
+        request,
+        namespace=None,
+        given=None,
+        declared=request.declared or ToolMetadata(),
+        context=replace(context, environment=context.environment or "test"),
+    )
+
+
+@settings(max_examples=POLICIES)
+@given(seed_policies(), st.lists(requests().map(as_the_seed_has_it), min_size=3, max_size=3))
+def test_every_difference_from_the_seed_is_explained_by_a_clause(
+    policy: SeedPolicy, calls: list[ActionRequest]
+) -> None:
+    """Adjudge decides as the seed does, except where a clause of semantics.md says otherwise."""
+    for call in calls:
+        clauses = explain(policy, call)
+        event("clauses " + ", ".join(map(str, clauses)) if clauses else "the same")

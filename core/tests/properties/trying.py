@@ -1,0 +1,51 @@
+"""How often the properties are tried, and the parts of a decision that two evaluators must agree on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from adjudge._types import ActionRequest, Decision, Verdict
+from adjudge._values import canonical_json
+
+# ADJUDGE_PROFILE=deep looks ten times as long.
+FACTOR = 10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1
+REQUESTS = 6
+SINGLE = 1100 * FACTOR
+LAYERED = 600 * FACTOR
+LAWS = 150 * FACTOR
+
+STRICTNESS = {
+    Verdict.ALLOW: 0,
+    Verdict.TRANSFORM: 1,
+    Verdict.APPROVE_REQUIRED: 2,
+    Verdict.DRY_RUN: 3,
+    Verdict.DENY: 4,
+}
+
+
+def strictness(decision: Decision) -> int:
+    """Rank a decision by clause 16."""
+    return STRICTNESS[decision.verdict]
+
+
+def view(decision: Decision, request: ActionRequest) -> dict[str, Any]:
+    """Give what a decision comes to, whatever the order in which its parts were found."""
+    final = decision.effective_args
+    return {
+        "verdict": str(decision.verdict),
+        "args": canonical_json(request.args if final is None else final),
+        "approver_sets": sorted(map(list, decision.approver_sets)),
+        "timeout_seconds": decision.timeout_seconds,
+        "obligations": sorted(
+            canonical_json([one.id, one.phase, one.params, one.on]) for one in decision.obligations
+        ),
+        "matched": sorted(map(_without_kind, decision.matched_rules)),
+    }
+
+
+def _without_kind(marker: str) -> str:
+    """Leave out of `<rule_error:RULE:Kind>` what the reference evaluator does not name."""
+    if "<rule_error:" not in marker:
+        return marker
+    return marker.rpartition(":")[0]

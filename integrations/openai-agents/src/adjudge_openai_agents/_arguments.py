@@ -1,0 +1,105 @@
+"""One call's arguments: as the model sent them, as they are judged, and as the function gets them.
+
+A tool made by `@function_tool` is judged on what its function gets: the arguments are validated by
+the function's own parameters, and the JSON projection of the validated values is judged. Nothing is
+validated twice into each other: the SDK gets the model's own text, or that text with the rewritten
+arguments alone replaced.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from agents import FunctionTool
+from agents.exceptions import ModelBehaviorError
+from agents.function_schema import FuncSchema, function_schema
+from pydantic import ValidationError
+
+from adjudge import ArgumentsRefused
+from adjudge.integration import EMPTY, FrozenDict, InvalidArguments, project_object, thaw
+
+__all__ = ["ValidatedArguments", "parameters_of"]
+
+
+def parameters_of(tool: FunctionTool) -> FuncSchema | None:
+    """Read the parameters of the function behind a decorated tool; None for any other tool."""
+    function: Any = getattr(tool, "__wrapped__", None)
+    if function is None:
+        return None
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        function = function.__call__
+    return function_schema(function, name_override=tool.name, strict_json_schema=False)
+
+
+class ValidatedArguments:
+    """The arguments of one call of a decorated tool."""
+
+    def __init__(self, parameters: FuncSchema) -> None:
+        self._parameters = parameters
+        self._sent: FrozenDict | None = None
+        self._judged = EMPTY
+
+    def validate(self, args: FrozenDict) -> FrozenDict:
+        """Give the JSON projection of what the function would get.
+
+        The first call takes what the model sent, any later one takes rewritten arguments. Raises
+        `InvalidArguments` for what the function's parameters reject.
+        """
+        if self._sent is not None:
+            return self._projected(self._merged(args))
+        self._sent = args
+        self._judged = self._projected(args)
+        return self._judged
+
+    def text(self, args: Mapping[str, Any]) -> str:
+        """Write rewritten arguments as the text that the SDK is to validate."""
+        return json.dumps(self._merged(args), default=_as_text)
+
+    def _projected(self, args: Mapping[str, Any]) -> FrozenDict:
+        try:
+            values = self._parameters.params_pydantic_model(**thaw(args))
+            self._parameters.to_call_args(values)
+        except (ValidationError, ModelBehaviorError) as error:
+            raise InvalidArguments(str(error)) from None
+        return project_object(vars(values))
+
+    def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Take what the model sent, but for the arguments that differ from the judged ones."""
+        assert self._sent is not None
+        merged: dict[str, Any] = {}
+        for name, value in args.items():
+            sent_name = self._sent_name(name)
+            if name not in self._judged or not _same(value, self._judged[name]):
+                merged[sent_name] = value
+            elif sent_name in self._sent:
+                merged[sent_name] = self._sent[sent_name]
+        return merged
+
+    def _sent_name(self, name: str) -> str:
+        field = self._parameters.params_pydantic_model.model_fields.get(name)
+        return name if field is None or field.alias is None else field.alias
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Compare JSON values, kinds and numbers' spelling included; a secret is the same only as itself."""
+    if type(left) is not type(right) and not isinstance(left, dict | list):
+        return False
+    if isinstance(left, dict):
+        return (
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(_same(left[key], right[key]) for key in left)
+        )
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(_same, left, right))
+    return left is right or bool(left == right)
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise ArgumentsRefused("A rewritten argument holds a secret, which JSON text cannot carry.")
