@@ -1,1 +1,159 @@
-"""Governs the tool calls of AI agents: decide, enforce, record."""
+"""Adjudge governs the tool calls of AI agents: a policy decides, a guard enforces, sinks record.
+
+Everything that a user needs is a name of this package. Integrations use `adjudge.integration`, authors of policies
+`adjudge.testing`.
+"""
+
+from adjudge._approvals import (
+    ApprovalHandler,
+    auto_approve,
+    auto_deny,
+    callback_approval,
+    cli_prompt_approval,
+    pause_approval,
+)
+from adjudge._cancel import Cancelled, CancelToken
+from adjudge._chain import hash_chained_sink
+from adjudge._executors import Executor, inline_executor, route_executor, subprocess_executor
+from adjudge._guard import ToolGuard
+from adjudge._ledger import Ledger, MemoryLedger
+from adjudge._ledger_sqlite import SQLiteLedger
+from adjudge._redact import Redactor, default_redactor, no_redaction
+from adjudge._sinks import (
+    Sink,
+    callback_sink,
+    jsonl_sink,
+    multi_sink,
+    noop_sink,
+    required_sink,
+    stdout_sink,
+)
+from adjudge._tools import ToolDef, ToolSet, shadow, tool
+from adjudge._types import (
+    ActionRequest,
+    ActionResult,
+    ApprovalDecision,
+    ApprovalRequest,
+    AuditEvent,
+    CallContext,
+    Decision,
+    ExecutionContext,
+    GovernedCall,
+    Obligation,
+    ObligationOutcome,
+    Outcome,
+    PendingApproval,
+    Principal,
+    ToolMetadata,
+    Verdict,
+)
+from adjudge._verify import VerifyResult, verify_chain
+from adjudge.errors import (
+    AdjudgeError,
+    ArgumentsRefused,
+    GovernError,
+    LedgerError,
+    PolicyCompileError,
+    RecordError,
+    ToolDefinitionError,
+)
+from adjudge.policy import (
+    Combiner,
+    LayeredPolicyBundle,
+    PolicyBundle,
+    PolicyDefaults,
+    PolicyLayer,
+    PythonRule,
+    allow,
+    approve_required,
+    compile_policy,
+    deny,
+    dry_run,
+    evaluate,
+    first_layer_wins,
+    last_layer_wins,
+    load_policy_file,
+    strict_overrides_loose,
+    transform,
+    versioned,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ActionRequest",
+    "ActionResult",
+    "AdjudgeError",
+    "ApprovalDecision",
+    "ApprovalHandler",
+    "ApprovalRequest",
+    "ArgumentsRefused",
+    "AuditEvent",
+    "CallContext",
+    "CancelToken",
+    "Cancelled",
+    "Combiner",
+    "Decision",
+    "ExecutionContext",
+    "Executor",
+    "GovernError",
+    "GovernedCall",
+    "LayeredPolicyBundle",
+    "Ledger",
+    "LedgerError",
+    "MemoryLedger",
+    "Obligation",
+    "ObligationOutcome",
+    "Outcome",
+    "PendingApproval",
+    "PolicyBundle",
+    "PolicyCompileError",
+    "PolicyDefaults",
+    "PolicyLayer",
+    "Principal",
+    "PythonRule",
+    "RecordError",
+    "Redactor",
+    "SQLiteLedger",
+    "Sink",
+    "ToolDef",
+    "ToolDefinitionError",
+    "ToolGuard",
+    "ToolMetadata",
+    "ToolSet",
+    "Verdict",
+    "VerifyResult",
+    "__version__",
+    "allow",
+    "approve_required",
+    "auto_approve",
+    "auto_deny",
+    "callback_approval",
+    "callback_sink",
+    "cli_prompt_approval",
+    "compile_policy",
+    "default_redactor",
+    "deny",
+    "dry_run",
+    "evaluate",
+    "first_layer_wins",
+    "hash_chained_sink",
+    "inline_executor",
+    "jsonl_sink",
+    "last_layer_wins",
+    "load_policy_file",
+    "multi_sink",
+    "no_redaction",
+    "noop_sink",
+    "pause_approval",
+    "required_sink",
+    "route_executor",
+    "shadow",
+    "stdout_sink",
+    "strict_overrides_loose",
+    "subprocess_executor",
+    "tool",
+    "transform",
+    "verify_chain",
+    "versioned",
+]

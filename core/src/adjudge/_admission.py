@@ -121,8 +121,9 @@ class Admission(Attempt):
             found = yield BindContext(self.context)
         except Exception as error:
             raise _context_failed(failure_text(error)) from error
-        if type(found) is not CallContext or not isinstance(found.principal, Principal):
-            raise _context_failed(f"it answered with a {type(found).__name__}, no CallContext")
+        problem = _problem(found)
+        if problem is not None:
+            raise _context_failed(problem)
         try:
             extra = freeze_object(found.extra, where="context.extra")
             session = found.session
@@ -175,6 +176,17 @@ class Admission(Attempt):
 def describe_principal(who: Principal) -> dict[str, Any]:
     """Give a principal as plain JSON."""
     return {"kind": who.kind, "id": who.id, "name": who.name}
+
+
+def _problem(found: Any) -> str | None:
+    if type(found) is not CallContext:
+        return f"it answered with a {type(found).__name__}, which is no CallContext"
+    if type(found.principal) is not Principal:
+        return f"its principal is a {type(found.principal).__name__}, which is no Principal"
+    places: tuple[object, ...] = (found.workspace, found.environment or "")
+    if not all(isinstance(place, str) for place in places):
+        return "its environment or its workspace is no text"
+    return None
 
 
 def _context_failed(why: str) -> Refusal:

@@ -76,7 +76,8 @@ def open_asking(
     attempt: Attempt, request: ActionRequest, decision: Decision, default_timeout: float
 ) -> Asking:
     """Make a new occurrence to ask about."""
-    timeout = min(decision.timeout_seconds or default_timeout, _LONGEST_TIMEOUT)
+    seconds = decision.timeout_seconds
+    timeout = min(default_timeout if seconds is None else seconds, _LONGEST_TIMEOUT)
     return Asking(
         id=attempt.settings.new_id(),
         request=request,

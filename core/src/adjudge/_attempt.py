@@ -206,7 +206,16 @@ class Attempt:
     # Judging
 
     def judge(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
-        """Judge a request; rewritten arguments come as the body would get them."""
+        """Judge a request; rewritten arguments come as the body would get them.
+
+        Where the judging itself fails, that is a denial like any other (law 4).
+        """
+        try:
+            return (yield from self._judged(request))
+        except Refusal as failed:
+            return request, Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
+
+    def _judged(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
         request = yield from self._resolve(request)
         decision = self._evaluate(request)
         for _ in range(_MAX_ROUNDS):
@@ -222,7 +231,7 @@ class Attempt:
             # `under` reads a rewritten value: with its path resolved, judge again (clause 19).
             request = replace(request, resolved=known.resolved)
             decision = self._evaluate(request)
-        raise Refusal("policy_failed", "the policy kept rewriting the arguments", discharges="none")
+        raise Refusal("policy_failed", "the policy kept rewriting the arguments")
 
     def completed(self, args: Mapping[str, Any]) -> FrozenDict:
         """Give rewritten arguments as the body would get them; refuse what does not fit it."""
@@ -265,7 +274,6 @@ class Attempt:
             raise Refusal(
                 "policy_failed",
                 f"the policy answered with a {type(decision).__name__} that is no decision",
-                discharges="none",
             )
         return decision
 
@@ -338,7 +346,6 @@ def _policy_failed(error: Exception) -> Refusal:
     return Refusal(
         "policy_failed",
         f"the policy could not be evaluated: {failure_text(error)}",
-        discharges="none",
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adjudge._effects import Execute
+from adjudge._inline import call_arguments
 from adjudge._proposal import (
     Admitted,
     Effective,
@@ -22,7 +23,7 @@ from adjudge._proposal import (
 from adjudge._schema import normalise
 from adjudge._tools import Signature, ToolDef
 from adjudge._types import ActionRequest, ToolMetadata
-from adjudge._values import EMPTY, FrozenDict, OpaqueValue, freeze_object, thaw
+from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
 if TYPE_CHECKING:
@@ -153,12 +154,7 @@ class ToolDoor:
             if request.declared is not None and request.declared != definition.metadata:
                 definition = replace(definition, metadata=request.declared)
             return Execute(self.executor, (request, definition))
-        args = thaw(request.args)
-        for name, value in self.signature.defaults.items():
-            # The function's own default is no JSON value, and nobody replaced it.
-            if isinstance(value, OpaqueValue) and isinstance(args.get(name), OpaqueValue):
-                del args[name]
-        return Execute(self.definition.fn, (), args, not self.signature.is_async)
+        return Execute(self.definition.fn, (), call_arguments(request), not self.signature.is_async)
 
     def unjudged(self) -> None:
         """There is no framework that would answer."""

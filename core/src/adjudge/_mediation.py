@@ -19,6 +19,7 @@ from adjudge._asking import ask_handler, pause
 from adjudge._attempt import Refusal, Steps, failure_text, final_request
 from adjudge._doors import Door
 from adjudge._effects import Execute, Mediating, Preview, Raised
+from adjudge._inline import call_arguments
 from adjudge._ledger import EntryState
 from adjudge._settings import Settings
 from adjudge._texts import dry_run_text
@@ -31,7 +32,7 @@ from adjudge._types import (
     PendingApproval,
     Verdict,
 )
-from adjudge._values import freeze, thaw
+from adjudge._values import EMPTY, freeze, thaw
 from adjudge.errors import LedgerError, RecordError
 
 __all__ = ["Mediation"]
@@ -132,7 +133,7 @@ class Mediation(Admission):
                 "no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it"
             )
         try:
-            value = yield Preview(shadow, (), thaw(request.args), may_block=True)
+            value = yield Preview(shadow, (), call_arguments(request), may_block=True)
             preview = freeze(value, where="preview")
             dry_run_text(preview)
         except Exception as error:
@@ -294,14 +295,16 @@ class Mediation(Admission):
 
     def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
         """Give what the caller is told."""
-        assert self.request is not None
+        request = self.request
+        if request is None:
+            request = ActionRequest(self.door.tool, EMPTY, None, self.own_context())
         result = self.result
         if result is None:
             result = ActionResult(False, None, None, outcome.value)
         decision = self.decision
         if decision is None:
             decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
-        return GovernedCall(decision, result, self.request, outcome, pending)
+        return GovernedCall(decision, result, request, outcome, pending)
 
 
 def _checked_result(value: object, elapsed: float) -> ActionResult:

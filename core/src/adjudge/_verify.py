@@ -160,7 +160,10 @@ class _Walk:
             self._take_residue(line.record)
         if line.prev_hash != self._head:
             self._stray = line
-            raise BadLine("link_broken", "it does not link to the line before it")
+            raise BadLine(
+                "link_broken",
+                "it does not link to the line before it; lines were deleted, moved or inserted",
+            )
         self._count += 1
         self._head = line.hash
         if self._anchor is not None and self._anchor.head == line.hash:
@@ -195,28 +198,25 @@ class _Walk:
             self._open[key].pop()
 
     def explain_link(self, lines: Iterable[bytes]) -> None:
-        """Say more of a line that does not link: tell a fork from a repetition and a gap."""
-        if self._fault is None or self._stray is None:
+        """Say more of a line that does not link: tell a repetition and a fork from a gap."""
+        if self._stray is None:
             return
         stray, number = self._stray, self._number
-        for earlier, raw in enumerate(lines, start=1):
-            if earlier >= number:
-                break
+        origin = "the beginning" if stray.prev_hash == GENESIS_HASH else None
+        for earlier, raw in zip(range(1, number), lines, strict=False):
             line = raw.removesuffix(b"\n")
             found = hash_of(line) if is_whole(line) else None
             if found == stray.hash:
                 self._fault = _Fault(number, "repeated", f"it repeats line {earlier}")
                 return
             if found == stray.prev_hash:
-                self._fault = _fork(number, f"line {earlier}")
-                return
-        if stray.prev_hash == GENESIS_HASH:
-            self._fault = _fork(number, "the beginning")
-        else:
+                origin = f"line {earlier}"
+        if origin is not None:
             self._fault = _Fault(
                 number,
-                "link_broken",
-                "it does not link to the line before it; lines were deleted, moved or inserted",
+                "fork",
+                f"it goes on from {origin} and not from the line before it; two writers forked "
+                "the chain, or lines were inserted",
             )
 
     def result(self) -> VerifyResult:
@@ -277,15 +277,6 @@ class _Walk:
         if self._residue:
             yield "That torn lines were cut on purpose, and not by a crash."
         yield "Events that never reached this record."
-
-
-def _fork(number: int, origin: str) -> _Fault:
-    return _Fault(
-        number,
-        "fork",
-        f"it goes on from {origin} and not from the line before it; two writers forked the chain, "
-        "or lines were inserted or repeated",
-    )
 
 
 def _as_int(value: object) -> int:

@@ -20,7 +20,12 @@ def event() -> MakeEvent:
 
     def make(seq: int = 1, kind: str = "step.proposed", **body: Any) -> AuditEvent:
         return AuditEvent(
-            "run", "bundle", seq, kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), {"tool": "t", **body}
+            "run",
+            "bundle",
+            seq,
+            kind,
+            datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            {"tool": "t", **body},
         )
 
     return make

@@ -69,7 +69,7 @@ def over(floor: Judgement, base: Judgement) -> Judgement:
     if floor.strictness == base.strictness:
         return replace(both, obligations=_union(base.obligations, floor.obligations))
     if floor.verdict is Verdict.DENY:
-        return replace(both, rules=floor.rules, final=None)  # a denial carries only its own
+        return replace(both, final=None)  # a denial carries only its own
     if base.lets_run:
         return replace(both, obligations=_union(base.obligations, floor.obligations))
     return both
@@ -132,8 +132,9 @@ def floor_of(candidate: Candidate, answer: Answer) -> Judgement:
     """Give the floor of an errored rule: its verdict, or a denial that carries nothing (clause 15)."""
     assert candidate.floor is not None
     if candidate.restricting:
-        return _stated(candidate, answer)
-    return Judgement(candidate.floor, (candidate.id,))
+        # Its marker names the rule already.
+        return replace(_stated(candidate, answer), rules=())
+    return Judgement(candidate.floor)
 
 
 def _stated(candidate: Candidate, answer: Answer) -> Judgement:
@@ -175,13 +176,19 @@ def default_judgement(policy: ReferencePolicy, world: World) -> Judgement:
     """Clause 17: what applies where no rule matches."""
     defaults = policy.source.defaults
     declared = policy.metadata(world.request)
-    missing_shadow = Judgement(defaults.on_missing_shadow, ("<default:on_missing_shadow>",))
-    no_match = Judgement(defaults.on_no_match, ("<default:on_no_match>",))
+    missing_shadow = _default(defaults.on_missing_shadow, "on_missing_shadow")
+    no_match = _default(defaults.on_no_match, "on_no_match")
     if declared is None:
         return missing_shadow if missing_shadow.strictness > no_match.strictness else no_match
     if not declared.reversible and not declared.has_shadow:
         return missing_shadow
     return no_match
+
+
+def _default(verdict: Verdict, name: str) -> Judgement:
+    # An ask without approvers is one set, of whoever the handler asks.
+    asks = verdict is Verdict.APPROVE_REQUIRED
+    return Judgement(verdict, (f"<default:{name}>",), approvers=((),) if asks else ())
 
 
 def _decided(

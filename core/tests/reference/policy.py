@@ -148,9 +148,12 @@ class ReferencePolicy:
         return [candidate for _, candidate in sorted(ordered, key=lambda pair: -pair[0])]
 
     def metadata(self, request: ActionRequest) -> ToolMetadata | None:
-        """What the tool declares, with the fields that `tools:` states for it instead."""
+        """What the tool declares, with the fields that `tools:` states for it instead.
+
+        As in clause 13 an entry means the tool without a namespace, or in the one that the entry declares.
+        """
         entry = self.source.tools.get(request.tool)
-        if entry is None or entry.namespace != request.namespace or not entry.fields:
+        if entry is None or request.namespace not in (None, entry.namespace) or not entry.fields:
             return request.declared
         return replace(request.declared or ToolMetadata(), **entry.fields)
 

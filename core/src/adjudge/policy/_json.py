@@ -31,7 +31,10 @@ class JsonSyntax(ValueError):
 
 
 def read_json(text: str, problems: Problems) -> Node:
-    """Read one JSON text. Raises `JsonSyntax` for what is none; duplicate keys and the like are added to `problems`."""
+    """Read one JSON text. Raises `JsonSyntax` for what is none.
+
+    Duplicate keys and values that JSON cannot say are noted as problems.
+    """
     return _Walker(text, problems).whole()
 
 

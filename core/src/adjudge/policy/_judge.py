@@ -207,7 +207,7 @@ def _as_plain(met: Met) -> bool:
 
 
 def _settled(before: Met, decision: Decision) -> bool:
-    """Whether the rule had said as much of the original; a Python rule may have said something else."""
+    """Whether the rule had said as much of the original; a Python rule may change its word."""
     if isinstance(before, Decision):
         return STRICTNESS[before.verdict] >= STRICTNESS[decision.verdict]
     return before is True

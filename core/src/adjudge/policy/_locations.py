@@ -28,9 +28,9 @@ _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 def glob_matches(pattern: str) -> Callable[[str], bool]:
-    """Compile a glob: `*` is any text without `/`, `**` any text, every other character is itself; the whole text must match.
+    """Compile a glob: `*` is any text without `/`, `**` any text, all else is itself.
 
-    The time grows with the text's length times the pattern's, whatever they hold.
+    The whole text must match. The time grows with the text's length times the pattern's.
     """
     literals: dict[str, int] = {}
     within = across = 0
@@ -65,7 +65,7 @@ def glob_matches(pattern: str) -> Callable[[str], bool]:
 
 
 def is_under(path: str, directory: str) -> bool:
-    """Tell whether an absolute, normalised path is the directory or below it, component by component.
+    """Tell whether an absolute, normalised path is the directory or below it, by components.
 
     Raises ValueError for a relative path, one with `..`, and NUL.
     """
@@ -105,7 +105,7 @@ def parse_host(url: str) -> str:
 
 
 def host_matches(host: str, allowed: Iterable[str]) -> bool:
-    """Tell whether a host that `parse_host` gave is in a list of hosts, in which `*.x` stands for the subdomains of x."""
+    """Tell whether a host that `parse_host` gave is in a list; `*.x` is any subdomain of x."""
     for pattern in allowed:
         wanted = pattern.lower().removesuffix(".")
         if wanted.startswith("*."):
@@ -128,6 +128,6 @@ def host_pattern_problem(pattern: str) -> str | None:
     if all(_LABEL.fullmatch(label) for label in host.split(".")):
         return None
     return (
-        f'"{pattern}" is no host; write "example.com", or "*.example.com" for its subdomains, in ASCII '
-        "and without scheme, port or path."
+        f'"{pattern}" is no host; write "example.com", or "*.example.com" for its subdomains, in '
+        "ASCII and without scheme, port or path."
     )

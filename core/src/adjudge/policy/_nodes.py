@@ -31,8 +31,11 @@ MAX_NODES = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value. `surprise`, where there is one, says why the text may mean something else than it seems to and what
-    to write instead; `value` is then what YAML 1.1 makes of it."""
+    """A single value.
+
+    `surprise`, where there is one, says why the text may mean something else than it seems to and
+    what to write instead; `value` is then what YAML 1.1 makes of it.
+    """
 
     value: Any
     place: Place
@@ -77,7 +80,7 @@ class Problems:
 
     def __init__(self, *, file: str | None = None) -> None:
         self.file = file
-        self._found: list[str] = []
+        self._found: dict[str, tuple[int, int]] = {}
         self._rules: dict[str, str] = {}
 
     def name_rule(self, path: str, rule_id: str) -> None:
@@ -87,17 +90,16 @@ class Problems:
     def add(self, place: Place, message: str) -> None:
         """Note one problem; the message is a whole sentence."""
         sentence = f"{self._where(place)}{message}"
-        if sentence not in self._found:
-            self._found.append(sentence)
+        self._found.setdefault(sentence, (place.line or 0, place.column or 0))
 
     def add_text(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         """Note a problem of the text as a whole."""
         self.add(Place("", self.file, line, column), message)
 
     def stop_if_any(self) -> None:
-        """Raise `PolicyCompileError` with all that was found, if anything was."""
+        """Raise `PolicyCompileError` with all that was found, in the order of the text."""
         if self._found:
-            raise PolicyCompileError(self._found)
+            raise PolicyCompileError(sorted(self._found, key=self._found.__getitem__))
 
     def _where(self, place: Place) -> str:
         position = ""
@@ -126,7 +128,7 @@ def below(place: Place, step: str | int) -> Place:
 
 
 def check_depth(depth: int, place: Place, problems: Problems) -> None:
-    """Refuse what is nested too deeply to be a policy; the reader's recursion is bounded by this."""
+    """Refuse what is nested too deeply; the recursion of all reading is bounded by this."""
     if depth > MAX_DEPTH:
         problems.add(
             place, f"This is nested more than {MAX_DEPTH} levels deep; no policy needs that."

@@ -135,8 +135,8 @@ class OperandReader:
         keys = [entry.key for entry in node.entries]
         self._problems.add(
             node.place,
-            f"The operand of {name} is a bare mapping. Write {{literal: {{...}}}} for an object, or "
-            "{ref: args.other} for a value of the call."
+            f"The operand of {name} is a bare mapping. Write {{literal: {{...}}}} for an object, "
+            "or {ref: args.other} for a value of the call."
             + (f" {did_you_mean(keys[0], ('ref', 'literal'))}" if len(keys) == 1 else ""),
         )
         return None

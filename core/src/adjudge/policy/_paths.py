@@ -80,9 +80,9 @@ def parse_reference(text: str) -> Path:
 
 
 def parse_argument_path(text: str) -> tuple[str | int, ...]:
-    """Read where a transform writes, `args.items[0].sku` or `$.args.items[0].sku`, as steps below the arguments.
+    """Read where a transform writes, `args.items[0].sku`, as steps below the arguments.
 
-    No segment is an operator here. Raises `PathProblem`.
+    It may begin with `$.`, and no segment is an operator. Raises `PathProblem`.
     """
     plain = text.removeprefix("$.")
     root, steps = _split_root(plain)
@@ -185,7 +185,7 @@ def _parse_tool(text: str, steps: list[_Step]) -> tuple[Path, str | None]:
 
 
 def _steps_of_the_root(text: str, root: str, steps: list[_Step]) -> int:
-    """Say how many steps must be keys before an operator can follow; refuse a path that has fewer."""
+    """Say how many keys must come before an operator can; refuse a path that has fewer."""
     if not steps:
         raise PathProblem(f'"{text}" names everything below it; say which key, as in {root}.NAME.')
     first = steps[0].value

@@ -36,8 +36,8 @@ _MAX_STEPS = 2**28
 _MAX_STEPS_LINEAR = 2**26
 
 _HELP = (
-    "Tie it to the start with ^, let neighbouring repeats match different characters ([^,]* for .*), "
-    "or write a repeat of a group so that the group can match a text in one way only."
+    "Tie it to the start with ^, let neighbouring repeats match different characters ([^,]* for "
+    ".*), or write a repeat of a group so that the group can match a text in one way only."
 )
 
 
@@ -62,7 +62,7 @@ class Pattern:
         self._compiled = re.compile(_rewritten(text, parsed) if permitting else text)
 
     def search(self, text: str) -> bool:
-        """Tell whether the pattern is found in the text. Raises `SubjectTooLong` beyond `max_subject` code points."""
+        """Tell whether the pattern is found; beyond `max_subject` raises `SubjectTooLong`."""
         if len(text) > self.max_subject:
             raise SubjectTooLong(
                 f"The text has {len(text)} characters, and the pattern may be searched in "
@@ -86,7 +86,7 @@ def compile_pattern(pattern: str, *, permitting: bool) -> Pattern:
     return Pattern(pattern, permitting=permitting)
 
 
-def _restored(text: str, permitting: bool) -> Pattern:  # noqa: FBT001  (pickle passes positions)
+def _restored(text: str, permitting: bool) -> Pattern:
     return Pattern(text, permitting=permitting)
 
 
@@ -103,8 +103,8 @@ def _parsed(text: str) -> Any:
         raise UnsafePattern(f"This is no regular expression that Python takes: {error}.") from None
     if has_locked_end(parsed, parsed.state.flags):
         raise UnsafePattern(
-            r"A $ in a lookaround, an atomic group or a possessive repeat is refused; write \Z for the "
-            "end of the text."
+            r"A $ in a lookaround, an atomic group or a possessive repeat is refused; write \Z for "
+            "the end of the text."
         )
     return parsed
 
@@ -114,7 +114,7 @@ def _rewritten(text: str, parsed: Any) -> str:
         return with_text_ends(text, parsed)
     except ValueError:
         raise UnsafePattern(
-            r"It is not certain which $ of the pattern is an anchor; write \Z for the end of the text."
+            r"It is not certain which $ of the pattern is an anchor; write \Z for the text's end."
         ) from None
 
 
@@ -123,7 +123,8 @@ def _cost(parsed: Any) -> Cost:
         cost = cost_of(build_tree(parsed))
     except Exponential:
         raise UnsafePattern(
-            f"The pattern can take exponential time: a repeat matches one text in several ways. {_HELP}"
+            "The pattern can take exponential time: a repeat matches one text in several ways. "
+            + _HELP
         ) from None
     except (TooLarge, RecursionError):
         raise UnsafePattern(

@@ -81,7 +81,7 @@ def _read_value(
     if kind == "set" and path == () and not isinstance(node, Fields):
         problems.add(
             node.place,
-            f"This replaces all arguments, so it must be a mapping of them, not {kind_of_node(node)}; "
-            "say which argument with path: args.NAME.",
+            f"This replaces all arguments and must be a mapping, not {kind_of_node(node)}; say "
+            "which argument is meant with path: args.NAME.",
         )
     return read_json_value(node, problems)

@@ -1,4 +1,4 @@
-"""Read match expressions: mappings of tests, `all_of`, `any_of`, `not`, names of predicates and `always`.
+"""Read match expressions: tests, `all_of`, `any_of`, `not`, names of predicates, `always`.
 
 What comes out is a `Match` with every operand checked as far as the text alone allows (clauses 4,
 5, 7 and 9) and with named predicates put in place. It decides nothing about requests.
@@ -56,7 +56,8 @@ class MatchReader:
         )
         self._problems.add(
             node.place,
-            f"A match is a mapping of tests or the name of a predicate, not {kind_of_node(node)}.{hint}",
+            "A match is a mapping of tests or the name of a predicate, not "
+            f"{kind_of_node(node)}.{hint}",
         )
         return Always()
 
@@ -67,8 +68,8 @@ class MatchReader:
         if element:
             self._problems.add(
                 node.place,
-                f'Inside a quantifier stand tests of ".", the element; the predicate "{name}" is about '
-                "the whole call.",
+                f'Inside a quantifier stand tests of ".", the element; the predicate "{name}" is '
+                "about the whole call.",
             )
         elif name in self._reading:
             round_trip = " -> ".join((*self._reading[self._reading.index(name) :], name))
@@ -142,7 +143,7 @@ class MatchReader:
         if not keys:
             self._problems.add(
                 node.place,
-                "This mapping is empty; write operators in it, or {literal: {}} for an empty object.",
+                "This mapping is empty; write operators, or {literal: {}} for an empty object.",
             )
             return Always()
         parts = []
@@ -163,16 +164,16 @@ class MatchReader:
         if leaves > MAX_LEAVES:
             self._problems.add(
                 node.place,
-                f"With its predicates put in place this has more than {MAX_LEAVES} tests.",
+                f"With its predicates in place this has more than {MAX_LEAVES} tests.",
             )
         if depth > MAX_MATCH_DEPTH:
             self._problems.add(
                 node.place,
-                f"With its predicates put in place this is nested more than {MAX_MATCH_DEPTH} levels deep.",
+                f"With its predicates in place this is more than {MAX_MATCH_DEPTH} levels deep.",
             )
 
     def _measure(self, match: Match) -> tuple[int, int]:
-        """Count leaves and levels; shared predicates are measured once, so that the count itself stays cheap."""
+        """Count leaves and levels; shared predicates are measured once, which keeps this cheap."""
         known = self._sizes.get(id(match))
         if known is not None:
             return known[1], known[2]
@@ -202,8 +203,8 @@ def _bare_root(entry: Entry) -> str:
     if isinstance(entry.value, Fields) and entry.value.entries:
         inner = entry.value.entries[0].key
     return (
-        f'"{entry.key}" names everything below it and cannot be tested itself. Quote the whole path as '
-        f'one key: "{entry.key}.{inner}".'
+        f'"{entry.key}" names everything below it and cannot be tested itself. Quote the whole '
+        f'path as one key: "{entry.key}.{inner}".'
     )
 
 
@@ -212,6 +213,6 @@ def _no_operator(leaf: Leaf, key: str) -> str:
         return 'Quote the whole path as one key: "tool.namespace".'
     place = f'"{leaf.path.text}.{key}"' if leaf.path.root != ELEMENT else f'".{key}"'
     return (
-        f'"{key}" is no operator. {did_you_mean(key, OPERATORS)} A key below it is written in one with '
-        f"the path, {place}; an object to be equal to is written {{literal: {{...}}}}."
+        f'"{key}" is no operator. {did_you_mean(key, OPERATORS)} A key below it is written in one '
+        f"with the path, {place}; an object to be equal to is written {{literal: {{...}}}}."
     )

@@ -48,7 +48,8 @@ def read_verdict(node: Node, problems: Problems, *, meant: str) -> Verdict | Non
             return Verdict(node.value.lower())
         problems.add(
             node.place,
-            f'{meant} is one of {listed(words)}, not "{node.value}". {did_you_mean(node.value, words)}',
+            f'{meant} is one of {listed(words)}, not "{node.value}". '
+            + did_you_mean(node.value, words),
         )
     else:
         problems.add(node.place, f"{meant} is one of {listed(words)}, not {kind_of_node(node)}.")
@@ -89,15 +90,15 @@ def _read_id(node: Node, order: int, problems: Problems) -> str:
     if rule_id.startswith("<") or not rule_id.isprintable():
         problems.add(
             entry.value.place,
-            'An id does not begin with "<", which marks what Adjudge itself says, and holds no control '
-            "characters.",
+            'An id does not begin with "<", which marks what Adjudge itself says, and holds no '
+            "control characters.",
         )
         return fallback
     return rule_id
 
 
 def _read_rule_verdict(fields: dict[str, Entry], problems: Problems) -> Verdict | None:
-    """Read `decision` or `verdict`; a rule that states none denies, as in the seed's language."""
+    """Read `decision` or `verdict`; a rule that states none denies."""
     decision, verdict = fields.get("decision"), fields.get("verdict")
     if decision is not None and verdict is not None:
         problems.add(
@@ -112,7 +113,7 @@ def _read_rule_verdict(fields: dict[str, Entry], problems: Problems) -> Verdict 
 def _refuse_misplaced(
     fields: dict[str, Entry], verdict: Verdict | None, place: Place, problems: Problems
 ) -> None:
-    """Refuse what a rule of this verdict would never use; it says that another verdict was meant."""
+    """Refuse what a rule of this verdict would never use, since another verdict was meant."""
     if verdict is None:
         return
     if verdict is not Verdict.APPROVE_REQUIRED:
@@ -120,14 +121,14 @@ def _refuse_misplaced(
             if name in fields:
                 problems.add(
                     fields[name].place,
-                    f"{name} belongs to approve_required, and this rule's verdict is {verdict}; remove "
-                    "it or ask for approval.",
+                    f"{name} belongs to approve_required, and this rule's verdict is {verdict}; "
+                    "remove it or ask for approval.",
                 )
     if verdict is not Verdict.TRANSFORM and "transform" in fields:
         problems.add(
             fields["transform"].place,
-            f"A transform belongs to the verdict transform, and this rule's is {verdict}; remove it or "
-            "write verdict: transform.",
+            f"A transform belongs to the verdict transform, and this rule's is {verdict}; remove "
+            "it or write verdict: transform.",
         )
     if verdict is Verdict.TRANSFORM and "transform" not in fields:
         problems.add(

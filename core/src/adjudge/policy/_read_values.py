@@ -1,4 +1,4 @@
-"""Read the plain values of a policy from nodes: text, bools, numbers, lists of text, JSON values, mappings with known keys.
+"""Read the plain values of a policy: text, bools, numbers, lists, JSON, known keys.
 
 Each function notes what is wrong and gives a harmless stand-in, so that reading goes on and every
 problem is found; the stand-ins are never used, because a policy with a problem is refused as a
@@ -35,7 +35,7 @@ def is_number(value: object) -> bool:
 
 
 def read_scalar(node: Node, problems: Problems) -> tuple[bool, Any]:
-    """Give whether the node is a single value that is plainly itself, and the value; a surprise is noted."""
+    """Give whether the node is a single value that is no surprise, and the value."""
     if not isinstance(node, Scalar):
         return False, None
     if node.surprise is not None:
@@ -75,7 +75,8 @@ def read_word(node: Node, words: Iterable[str], problems: Problems, *, meant: st
     if isinstance(node, Scalar) and isinstance(node.value, str) and node.surprise is None:
         problems.add(
             node.place,
-            f'{meant} is one of {listed(known)}, not "{node.value}". {did_you_mean(node.value, known)}',
+            f'{meant} is one of {listed(known)}, not "{node.value}". '
+            + did_you_mean(node.value, known),
         )
     else:
         problems.add(node.place, f"{meant} is one of {listed(known)}, not {kind_of_node(node)}.")
@@ -83,7 +84,10 @@ def read_word(node: Node, words: Iterable[str], problems: Problems, *, meant: st
 
 
 def read_bool(node: Node, problems: Problems, *, meant: str) -> bool:
-    """Read true or false. YAML 1.1's words for them (`yes`, `off`) are no surprise where only a bool can stand."""
+    """Read true or false.
+
+    YAML 1.1's words for them (`yes`, `off`) are no surprise where only a bool can stand.
+    """
     if isinstance(node, Scalar) and isinstance(node.value, bool):
         return node.value
     problems.add(node.place, f"{meant} is true or false, not {kind_of_node(node)}.")
@@ -117,7 +121,7 @@ def read_texts(node: Node, problems: Problems, *, meant: str) -> tuple[str, ...]
 def read_fields_of(
     node: Node, known: Iterable[str], problems: Problems, *, meant: str
 ) -> dict[str, Entry]:
-    """Read a mapping with known keys; an unknown key is a problem that names the nearest known one."""
+    """Read a mapping with known keys; an unknown one is a problem that names the nearest."""
     words = tuple(known)
     if not isinstance(node, Fields):
         problems.add(

@@ -32,7 +32,7 @@ class Cost:
 
 
 def cost_of(tree: Tree) -> Cost:
-    """Bound the cost of searching with a pattern. Raises `Exponential`, or `TooLarge` where no bound was found."""
+    """Bound the cost of a search. Raises `Exponential`, or `TooLarge` where no bound was found."""
     tree = _without_free_tail(tree)
     # Alternatives at the top are tried one after the other, so that their costs add up.
     branches = tree.branches if isinstance(tree, Alternatives) else (tree,)
@@ -53,7 +53,7 @@ def _cost_of_branch(tree: Tree, *, searched: bool) -> Cost:
 
 
 def _without_free_tail(tree: Tree) -> Tree:
-    """Leave out what ends the pattern and cannot fail: reaching it is a match, and nothing is ever tried again."""
+    """Leave out an end that cannot fail: reaching it is a match, and nothing is tried again."""
     if isinstance(tree, Alternatives):
         return Alternatives(tuple(_without_free_tail(branch) for branch in tree.branches))
     if isinstance(tree, Repeat) and isinstance(tree.body, Characters):
@@ -125,7 +125,7 @@ class _Walker:
         return pairs
 
     def ways(self) -> int:
-        """Bound the number of ways in which one start can lead to one place over one text, loops aside."""
+        """Bound the ways in which one start leads to one place over one text, loops aside."""
         together = self._met_pairs()
         most = [1] * len(self._loops.components)
         known: dict[frozenset[tuple[int, int]], int] = {}
@@ -140,7 +140,7 @@ class _Walker:
         return max(most)
 
     def _ways_in(self, targets: dict[int, int]) -> int:
-        """Add up the edges from one node into one component; those for different characters do not add up."""
+        """Add up the edges from one node into one component, if they share a character."""
         together = 0
         for target in targets:
             self._count()
@@ -150,7 +150,7 @@ class _Walker:
         return max(targets.values())
 
     def _met_pairs(self) -> set[tuple[int, int]]:
-        """Give the pairs of different nodes at which two paths from the start can be after the same text."""
+        """Give the pairs of nodes at which two paths from the start can be after the same text."""
         everywhere = set(range(len(self._masks)))
         todo = [(START, START)]
         seen = {(START, START)}
@@ -164,7 +164,7 @@ class _Walker:
     def _largest_group(
         self, weighted: frozenset[tuple[int, int]], together: set[tuple[int, int]]
     ) -> int:
-        """Add up the ways of nodes that can be reached together; nodes that cannot do not add up."""
+        """Add up the ways of nodes that can be reached together, and give the largest sum."""
         best = 0
         left = dict.fromkeys(weighted)
         while left:
@@ -180,7 +180,10 @@ class _Walker:
         return best
 
     def longest_chain(self, *, searched: bool) -> int:
-        """Count the chained pairs of loops that can share a text; with `searched` the search is a loop before all."""
+        """Count the chained pairs of loops that can share a text.
+
+        With `searched` the search itself is a loop before all others.
+        """
         longest: dict[int, int] = {}
         for later in self._loops.cycles():
             nodes = self._loops.components[later]
@@ -197,7 +200,7 @@ class _Walker:
         return any(self._can_walk((START, node), (node, node), (None, set(loop))) for node in loop)
 
     def _shared(self, earlier: tuple[int, ...], later: tuple[int, ...]) -> bool:
-        """Tell whether one text goes round the earlier loop, round the later one, and from the one to the other."""
+        """Tell whether one text goes round either loop, and from the earlier to the later."""
         masks = (self._union(earlier), self._union(later))
         if not masks[0] & masks[1]:
             return False
@@ -216,7 +219,7 @@ class _Walker:
         goal: tuple[int, ...],
         within: tuple[set[int] | None, ...],
     ) -> bool:
-        """Tell whether one non-empty text leads each walker from its start to its goal, within its nodes."""
+        """Tell whether one text leads each walker from its start to its goal, within its nodes."""
         todo = [start]
         seen: set[tuple[int, ...]] = set()
         while todo:

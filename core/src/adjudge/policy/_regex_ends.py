@@ -1,6 +1,6 @@
-"""Give `$` the meaning that clause 11 gives it in permitting position: the end of the text, and nothing before.
+r"""Give `$` its meaning in permitting position: the end of the text, and nothing before.
 
-The pattern's text is rewritten, `$` to `\\Z`, and the result is parsed again and compared, so
+The pattern's text is rewritten, `$` to `\Z`, and the result is parsed again and compared, so
 that nothing else can have changed.
 """
 
@@ -18,7 +18,7 @@ _FLAGGED_GROUP = re.compile(r"\(\?([aiLmsux]*)(?:-([imsx]+))?([:)])")
 
 
 def has_locked_end(parsed: Any, flags: int, *, locked: bool = False) -> bool:
-    """Tell whether a `$` that is not under (?m) stands in a lookaround, an atomic group or a possessive repeat."""
+    """Tell whether a `$` that is not under (?m) stands where it is refused."""
     if not hasattr(parsed, "getwidth") and not isinstance(parsed, tuple | list):
         return False
     if isinstance(parsed, tuple) and len(parsed) == 2:
@@ -33,7 +33,10 @@ def has_locked_end(parsed: Any, flags: int, *, locked: bool = False) -> bool:
 
 
 def with_text_ends(pattern: str, parsed: Any) -> str:
-    """Write each `$` that is not under (?m) as `\\Z`. Raises ValueError where the pattern cannot be followed for certain."""
+    r"""Write each `$` that is not under (?m) as `\Z`.
+
+    Raises ValueError where the pattern cannot be followed for certain.
+    """
     flags = parsed.state.flags
     places = _ends(pattern, flags)
     if not places:

@@ -33,7 +33,7 @@ class TooLarge(Exception):
 
 @dataclass(slots=True)
 class Graph:
-    """Node 0 is the start and stands for no character; `follow[p][q]` counts the ways from p to q."""
+    """Node 0, the start, stands for no character; `follow[p][q]` counts the ways from p to q."""
 
     masks: list[int] = field(default_factory=lambda: [0])
     follow: list[Counter[int]] = field(default_factory=lambda: [Counter()])
@@ -42,7 +42,7 @@ class Graph:
 
 @dataclass(slots=True)
 class _Part:
-    """What joins a part to its neighbours: the ways in, the ways out, and the ways through without a character."""
+    """What joins a part to its neighbours: ways in, ways out, ways through without a character."""
 
     first: Counter[int]
     last: Counter[int]

@@ -1,4 +1,4 @@
-"""The loops of a position graph: its strongly connected components, in order, and what reaches what."""
+"""The loops of a position graph: its strongly connected components and what reaches what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Loops"]
 
 
 class Loops:
-    """The components of a graph that the start reaches; one that reaches another has the lower index."""
+    """The components that the start reaches; one that reaches another has the lower index."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -77,7 +77,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A test that consumes nothing; `text_start` says that it holds at the very start of the text alone."""
+    """A test that consumes nothing; `text_start`: it holds at the very start of the text alone."""
 
     text_start: bool
 
@@ -96,7 +96,10 @@ def build_tree(parsed: Any) -> Tree:
 
 
 def shape_of(parsed: Any, flags: int, *, text_end: bool) -> Any:
-    """Give a comparable picture of a parsed pattern; with `text_end` each `$` that is not under (?m) is pictured as `\\Z`."""
+    r"""Give a comparable picture of a parsed pattern.
+
+    With `text_end` each `$` that is not under (?m) is pictured as `\Z`.
+    """
     if hasattr(parsed, "getwidth"):
         return tuple(shape_of(item, flags, text_end=text_end) for item in parsed)
     if not isinstance(parsed, tuple | list):
@@ -154,7 +157,7 @@ class _Builder:
         return tree
 
     def _repeated(self, group: int, flags: int) -> Tree:
-        """Stand in for a backreference: any text that its group can match, or any at all where cases differ."""
+        """Stand in for a backreference: what its group matches, or anything if cases differ."""
         anything = Repeat(Characters(self._alphabet.everything), 0, None)
         tree, folded = self._groups.get(group, (anything, IGNORECASE))
         return tree if folded or not flags & IGNORECASE else anything

@@ -54,7 +54,8 @@ def read_policy(
         assert node is not None
         problems.add(
             node.place,
-            f"A policy is a mapping of version, defaults, predicates, tools and rules, not {kind_of_node(node)}.",
+            "A policy is a mapping of version, defaults, predicates, tools and rules, not "
+            f"{kind_of_node(node)}.",
         )
         problems.stop_if_any()
     assert isinstance(node, Fields)

@@ -33,7 +33,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def is_one_edit_apart(word: str, other: str) -> bool:
-    """Tell whether one letter inserted, left out, replaced or swapped with its neighbour makes one the other."""
+    """Tell whether one letter inserted, left out, replaced or swapped makes one the other."""
     if len(word) > len(other):
         word, other = other, word
     if len(other) - len(word) > 1 or word == other:

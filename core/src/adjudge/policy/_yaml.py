@@ -43,7 +43,7 @@ def has_yaml() -> bool:
 
 
 def read_yaml(text: str, problems: Problems) -> Node | None:
-    """Read one document; None if it holds nothing. Problems that stop the reading raise `PolicyCompileError`."""
+    """Read one document; None if it holds nothing. What is no YAML raises `PolicyCompileError`."""
     try:
         import yaml
     except ImportError:
@@ -57,8 +57,7 @@ def read_yaml(text: str, problems: Problems) -> Node | None:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
         problems.add_text(
-            f"This is no YAML: {what}. A key or text that holds one of []{{}},:#&*!|>'\"%@` is best "
-            "quoted.",
+            f"This is no YAML: {what}. Quote a key or text with any of []{{}},:#&*!|>'\"%@`.",
             line=mark.line + 1 if mark else None,
             column=mark.column + 1 if mark else None,
         )
@@ -226,7 +225,7 @@ class _Composer:
         if self._aliased > _MAX_ALIASED:
             self._problems.add(
                 place,
-                f"The aliases of this text stand for more than {_MAX_ALIASED} values; write them out.",
+                f"The aliases stand for more than {_MAX_ALIASED} values; write them out.",
             )
             self._problems.stop_if_any()
         if isinstance(node, Scalar):

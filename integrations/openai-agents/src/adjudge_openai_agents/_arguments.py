@@ -63,7 +63,15 @@ class ValidatedArguments:
         try:
             values = self._parameters.params_pydantic_model(**thaw(args))
             self._parameters.to_call_args(values)
-        except (ValidationError, ModelBehaviorError) as error:
+        except ValidationError as error:
+            # What was sent stays out of the text; it may be secret.
+            raise InvalidArguments(
+                "; ".join(
+                    f"args.{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+                    for problem in error.errors(include_url=False, include_input=False)
+                )
+            ) from None
+        except ModelBehaviorError as error:
             raise InvalidArguments(str(error)) from None
         return project_object(vars(values))
 

@@ -15,8 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from agents import FunctionTool, RunContextWrapper, ToolOriginType
-from agents.tool import get_function_tool_origin
+from agents.tool import (
+    get_function_tool_origin,
+    set_function_tool_failure_error_function,
+    with_function_tool_failure_error_handler,
+)
 from agents.tool_context import ToolContext
+from agents.tracing import SpanError, get_current_span
 
 from adjudge import CallContext, GovernError, ToolGuard
 from adjudge.integration import Effective, ProposedCall
@@ -32,6 +37,7 @@ __all__ = [
 ]
 
 Hosted: TypeAlias = Literal["refuse", "strip", "allow"]
+Invoker: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
 ContextSource: TypeAlias = Callable[[RunContextWrapper[Any]], CallContext | Awaitable[CallContext]]
 
 
@@ -58,18 +64,21 @@ class GovernedInvoker:
 
     def __init__(self, tool: FunctionTool, binding: Binding, declared: Declared) -> None:
         self.binding = binding
-        self._inner = tool.on_invoke_tool
         self._tool = tool.name
         self._namespace = _namespace_of(tool)
         self._schema = tool.params_json_schema
         self._declared = declared
         self._parameters = parameters_of(tool)
         self._rejects_invalid_text = self._parameters is not None or _is_sdk_made(tool)
+        self._body, self._answer = _around_failures(tool, self._judge)
         # The SDK reads from the signature which context object the invoker gets: the inner one's.
         self.__signature__ = inspect.signature(tool.on_invoke_tool)
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
-        """Judge one call, and run the body if it may."""
+        """Judge one call, run the body if it may, and answer as the tool does where it fails."""
+        return await self._answer(context, arguments)
+
+    async def _judge(self, context: ToolContext[Any], arguments: str) -> Any:
         validated = None if self._parameters is None else ValidatedArguments(self._parameters)
 
         async def execute(effective: Effective) -> Any:
@@ -79,7 +88,7 @@ class GovernedInvoker:
                 text = effective.text
             else:
                 text = validated.text(effective.args)
-            return await self._inner(context, text)
+            return await self._body(context, text)
 
         source = self.binding.context
         call = await self.binding.guard.govern_call(
@@ -143,5 +152,31 @@ def _is_sdk_made(tool: FunctionTool) -> bool:
     return (
         origin is not None
         and origin.type in (ToolOriginType.MCP, ToolOriginType.AGENT_AS_TOOL)
-        and type(tool.on_invoke_tool).__module__ == FunctionTool.__module__
+        and _handles_failures(tool)
     )
+
+
+def _handles_failures(tool: FunctionTool) -> bool:
+    """Whether the invoker is the SDK's, which turns what a body raises into a text."""
+    return type(tool.on_invoke_tool).__module__ == FunctionTool.__module__
+
+
+def _around_failures(tool: FunctionTool, judge: Invoker) -> tuple[Invoker, Invoker]:
+    """Give the way to the body that lets its failure through, and `judge` with the tool's own handling of failures.
+
+    So the record has the failure, and the model is told of it as ungoverned.
+    """
+    if not _handles_failures(tool):
+        return tool.on_invoke_tool, judge
+    raising = set_function_tool_failure_error_function(copy.copy(tool), None)
+    answering = copy.copy(tool)
+    answering.on_invoke_tool = with_function_tool_failure_error_handler(judge, _trace_failure)
+    return raising.on_invoke_tool, copy.copy(answering).on_invoke_tool  # a copy binds its invoker
+
+
+def _trace_failure(tool: FunctionTool, error: Exception, _arguments: str) -> None:
+    """Mark the tool's span as the SDK does; what the error says stays out of the trace."""
+    span = get_current_span()
+    if span is not None:
+        data = {"tool_name": tool.name, "error": type(error).__name__}
+        span.set_error(SpanError(message="Error running tool (non-fatal)", data=data))

@@ -1,0 +1,139 @@
+"""What the tests of enforcement share: tools that count, a sink that remembers, and both doors."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge._guard import ToolGuard
+from adjudge._ledger import MemoryLedger
+from adjudge._ledger_sqlite import SQLiteLedger
+from adjudge._tools import ToolSet, tool
+from adjudge.policy import compile_policy
+
+TERMINAL = frozenset(
+    {
+        "action.completed",
+        "action.failed",
+        "action.denied",
+        "action.previewed",
+        "action.cancelled",
+        "approval.expired",
+    }
+)
+
+
+class Bench:
+    """Tools whose runs are counted, guards over them, and the events that those emitted."""
+
+    def __init__(self):
+        self.ran = []
+        self.shadowed = []
+        self.events = []
+        self.guards = []
+        self.tools = ToolSet.from_functions(*self._functions())
+
+    def _functions(self):
+        @tool(reversible=False)
+        async def pay(to: str, amount: int = 5):
+            """Pay somebody."""
+            self.ran.append({"to": to, "amount": amount})
+            return f"paid {amount}"
+
+        @pay.shadow
+        async def preview(to: str, amount: int):
+            self.shadowed.append({"to": to, "amount": amount})
+            return {"would_pay": amount}
+
+        @tool()
+        def note(text: str):
+            """Note something."""
+            self.ran.append({"text": text})
+            return text
+
+        @tool()
+        async def breaks(text: str = ""):
+            """Raise."""
+            self.ran.append({"text": text})
+            raise KeyError(text)
+
+        return pay, note, breaks
+
+    def sink(self, event):
+        self.events.append(event)
+
+    def guard(self, *rules, tools=None, sinks=None, defaults=None, **settings):
+        """Make a guard; a rule without `match` is for everything."""
+        written = [{"id": f"r{n}", "match": "always", **rule} for n, rule in enumerate(rules)]
+        source = {"version": 1, "rules": written}
+        if defaults is not None:
+            source["defaults"] = defaults
+        guard = ToolGuard(
+            policy=settings.pop("policy", None) or compile_policy(source),
+            tools=self.tools if tools is None else ToolSet.from_functions(*tools),
+            sinks=[self.sink] if sinks is None else sinks,
+            **settings,
+        )
+        self.guards.append(guard)
+        return guard
+
+    @property
+    def kinds(self):
+        return [event.kind for event in self.events]
+
+    @property
+    def terminals(self):
+        return [event.kind for event in self.events if event.kind in TERMINAL]
+
+    @property
+    def last(self):
+        return self.events[-1]
+
+    def body(self, kind):
+        """Give the body of the last event of a kind."""
+        return next(event.body for event in reversed(self.events) if event.kind == kind)
+
+
+@pytest.fixture
+def bench():
+    """Make a fresh bench, and close its guards afterwards."""
+    made = Bench()
+    yield made
+    for guard in made.guards:
+        guard.close()
+
+
+@pytest.fixture(params=["async", "sync"])
+def check(request):
+    """Check a call through the async door, and through the sync one inside a running loop."""
+
+    async def through_async(guard, *args, **kwargs):
+        return await guard.check(*args, **kwargs)
+
+    async def through_sync(guard, *args, **kwargs):
+        return guard.check_sync(*args, **kwargs)
+
+    return through_async if request.param == "async" else through_sync
+
+
+@pytest.fixture(params=["async", "sync"])
+def govern(request):
+    """Govern a continuation through the async door, and through the sync one."""
+
+    async def through_async(guard, call, execute, **kwargs):
+        async def continuation(effective):
+            return execute(effective)
+
+        return await guard.govern_call(call, continuation, **kwargs)
+
+    async def through_sync(guard, call, execute, **kwargs):
+        return guard.govern_call_sync(call, execute, **kwargs)
+
+    return through_async if request.param == "async" else through_sync
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request, tmp_path):
+    """Make an empty ledger of each kind."""
+    if request.param == "memory":
+        return MemoryLedger()
+    return SQLiteLedger(tmp_path / "ledger.sqlite")

@@ -1,0 +1,288 @@
+"""Secrets are taken out of events before any sink sees them, at any depth."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from types import MappingProxyType
+
+import pytest
+
+from adjudge._redact import REDACTED, apply_redactor, default_redactor, no_redaction
+from adjudge._secrets import is_secret_name, redact_text
+from adjudge._values import digest, freeze_object
+
+SECRETS = ("s3cr3t-a", "s3cr3t-b", "s3cr3t-c", "s3cr3t-d", "s3cr3t-e", "s3cr3t-f")
+
+
+@pytest.fixture
+def body():
+    """A body with a secret in each of the places where one hides."""
+    a, b, c, d, e, f = SECRETS
+    return freeze_object(
+        {
+            "tool": "fetch",
+            "args": {
+                "config": {"auth": {"Authorization": f"Bearer {a}"}},
+                "list": [{"api_key": b}],
+                "X-Api-Key": c,
+                "url": f"https://user:{d}@host/path?token={e}&page=2",
+                "body": f"password={f}",
+                "amount": 7,
+            },
+        }
+    )
+
+
+def test_no_secret_stays_at_any_depth(body):
+    """Keys, URLs and free text, in objects and lists: none of the values is left."""
+    text = json.dumps(default_redactor()(body))
+
+    assert [] == [secret for secret in SECRETS if secret in text]
+
+
+def test_structure_and_harmless_values_stay(body):
+    """The keys, the lists and all that is no secret are as they were."""
+    expected = {
+        "config": {"auth": {"Authorization": REDACTED}},
+        "list": [{"api_key": REDACTED}],
+        "X-Api-Key": REDACTED,
+        "url": f"https://{REDACTED}@host/path?token={REDACTED}&page=2",
+        "body": f"password={REDACTED}",
+        "amount": 7,
+    }
+
+    assert expected == default_redactor()(body)["args"]
+
+
+def test_what_is_executed_is_not_touched(body):
+    """The body that was given is the same afterwards."""
+    before = json.dumps(body)
+    default_redactor()(body)
+
+    assert before == json.dumps(body)
+
+
+def test_the_digest_of_the_original_arguments_is_left(body):
+    """Whoever has the arguments can show that they are the ones."""
+    assert digest(body["args"]) == default_redactor()(body)["args_digest"]
+    assert "args_digest" not in default_redactor(digests=False)(body)
+    assert "args_digest" not in default_redactor()({"args": {"amount": 7}})
+
+
+@pytest.mark.parametrize("field", ["effective_args", "edited_args", "preview", "injected", "given"])
+def test_every_field_of_an_event_is_redacted(field):
+    """A transform's result, an edit and a preview are redacted as the arguments are."""
+    assert {"password": REDACTED} == default_redactor()({field: {"password": "x"}})[field]
+
+
+@pytest.mark.parametrize("field", ["reason", "error", "arguments_text"])
+def test_text_of_an_event_is_redacted(field):
+    """Reasons, errors and refused argument text are free text, and searched."""
+    said = default_redactor()({field: 'refused {"password": "hunter2"} at https://u:p@h/'})[field]
+
+    assert f'refused {{"password": "{REDACTED}"}} at https://{REDACTED}@h/' == said
+
+
+@pytest.mark.parametrize(
+    "name",
+    """password Password db_password dbPassword DBPASSWORD passwd pwd passphrase secret clientSecret
+    client-secret token accessToken AUTH_TOKEN authtoken api_key apikey apiKey X-Api-Key x-api-key
+    APIKey access_key private_key privateKey ssh_key signing-key Authorization
+    Proxy-Authorization Cookie Set-Cookie credential credentials otp cvv pin secretAccessKey
+    aws_secret_access_key""".split(),
+)
+def test_a_secret_name_in_any_spelling(name):
+    """Names are read as words, however they are written."""
+    assert is_secret_name(name, "x")
+
+
+@pytest.mark.parametrize(
+    "name",
+    """author authority key keyboard path tokenizer secretary passage pinned compass cookiecutter
+    monkey keys primary_key foreign_key sort_key user amount""".split(),
+)
+def test_a_harmless_name(name):
+    """A name that only contains such a word by chance is none."""
+    assert not is_secret_name(name, "x")
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "tokens", "token_count", "total_tokens"])
+def test_a_number_of_tokens_is_no_token(name):
+    """A count is told from a secret by its kind."""
+    assert not is_secret_name(name, 100)
+    assert is_secret_name(name, "abc")
+
+
+def test_a_secret_number_is_taken_out_and_a_flag_stays():
+    """Under a secret name numbers go; null and booleans say nothing."""
+    args = {"pin": 1234, "password": True, "token": None, "secret": {"a": [1, "x", None]}}
+
+    assert {
+        "pin": REDACTED,
+        "password": True,
+        "token": None,
+        "secret": {"a": [REDACTED, REDACTED, None]},
+    } == default_redactor(digests=False)(args)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([["Authorization", "abc"]], [["Authorization", REDACTED]]),
+        ([{"name": "Cookie", "value": "a"}], [{"name": "Cookie", "value": REDACTED}]),
+        (["curl", "--token", "abc", "x"], ["curl", "--token", REDACTED, "x"]),
+        (["-H", "X-Api-Key: abc"], ["-H", f"X-Api-Key: {REDACTED}"]),
+        ({"auth": ["user", "abc"]}, {"auth": [REDACTED, REDACTED]}),
+        (("Bearer abc",), [f"Bearer {REDACTED}"]),
+    ],
+)
+def test_headers_and_command_lines_as_they_are_often_written(value, expected):
+    """Pairs, name-and-value objects and flags are read as what they are."""
+    assert expected == default_redactor()({"x": value})["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Authorization: Bearer abc.def", "Authorization: [redacted]"),
+        ("Authorization: Digest a=b, c=d\nHost: h", "Authorization: [redacted]\nHost: h"),
+        ("Cookie: a=b; c=d", "Cookie: [redacted]"),
+        ("it sent Bearer abc and left", "it sent Bearer [redacted] and left"),
+        ("Basic dXNlcjpwYXNz", "Basic [redacted]"),
+        ("a basic understanding", "a basic understanding"),
+        (r'{"password": "a\"b", "x": 1}', '{"password": "[redacted]", "x": 1}'),
+        (r"{\"api_key\": \"k\", \"y\": 2}", r"{\"api_key\": \"[redacted]\", \"y\": 2}"),
+        ('"credentials": {"user": ["x"]} rest', '"credentials": [redacted] rest'),
+        ("token='x y' ok", "token='[redacted]' ok"),
+        ("--password hunter2 -v", "--password [redacted] -v"),
+        ("PGPASSWORD=abc psql", "PGPASSWORD=[redacted] psql"),
+        ("max_tokens=100", "max_tokens=100"),
+        ("token=123456", "token=[redacted]"),
+        ("password: 'unclosed", "password: '[redacted]"),
+        ("postgres://u:p@ss@h/db", "postgres://[redacted]@h/db"),
+        ("https://host/a@b", "https://host/a@b"),
+        ("key AKIAABCDEFGHIJKLMNOP.", "key [redacted]."),
+        ("ghp_abcdefghijklmnopqrstuvwxyz", "[redacted]"),
+        ("eyJhbGciOiJI.eyJzdWIi.c2ln", "[redacted]"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- x", "[redacted] x"),
+        ("-----BEGIN PRIVATE KEY-----\nabc", "[redacted]"),
+        ("nothing to see: here", "nothing to see: here"),
+    ],
+)
+def test_text(text, expected):
+    """What free text shows of a secret is taken out, and the rest stays."""
+    assert expected == redact_text(text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "://", "password=", "-----BEGIN RSA PRIVATE KEY-----", '"password":{', "x: ", "a.",
+     'secret="', "token=\\", "bearer ", "eyJaaaaaaaaa.", 'password="\\\\', "--"],
+)  # fmt: skip
+def test_the_time_is_linear_in_the_text(piece):
+    """No text makes the redaction slow: four times the text takes about four times as long."""
+
+    def seconds(size):
+        text = piece * (size // len(piece))
+        started = time.process_time()
+        redact_text(text)
+        return time.process_time() - started
+
+    seconds(1000)
+    small = min(seconds(20_000) for _ in range(3))
+    large = min(seconds(80_000) for _ in range(3))
+
+    assert large < 12 * small + 0.01
+
+
+def test_custom_names_and_exceptions():
+    """Names can be added, in any spelling, and taken from the list."""
+    redact = default_redactor(names=["ssn", "X-Internal"], allow_names=["token"], digests=False)
+    args = {"SSN": "1", "xInternal": "2", "token": "3", "nested": [{"ssn": {"a": "4"}}]}
+
+    assert {
+        "SSN": REDACTED,
+        "xInternal": REDACTED,
+        "token": "3",
+        "nested": [{"ssn": {"a": REDACTED}}],
+    } == redact(args)
+
+
+def test_custom_paths():
+    """Paths take out one place, every index, every key, and hold for rewritten arguments too."""
+    redact = default_redactor(
+        paths=["args.card.number", "args.items[*].code", 'args["a.b"]', "args.list[1]", "args.m.*"],
+        digests=False,
+    )
+    args = {
+        "card": {"number": "1", "name": "ada"},
+        "items": [{"code": "2", "id": 5}, {"code": "3"}],
+        "a.b": "4",
+        "list": ["keep", "5"],
+        "m": {"x": "6", "y": ["7"]},
+    }
+    expected = {
+        "card": {"number": REDACTED, "name": "ada"},
+        "items": [{"code": REDACTED, "id": 5}, {"code": REDACTED}],
+        "a.b": REDACTED,
+        "list": ["keep", REDACTED],
+        "m": {"x": REDACTED, "y": [REDACTED]},
+    }
+
+    assert {"args": expected, "effective_args": expected} == redact(
+        {"args": args, "effective_args": args}
+    )
+
+
+@pytest.mark.parametrize("path", ["", "args[", "args..x", "args[x]", ".args", "args."])
+def test_a_path_that_is_none_is_refused(path):
+    """A mistyped path must not silently protect nothing."""
+    with pytest.raises(ValueError, match="path"):
+        default_redactor(paths=[path])
+
+
+def test_bottomless_nesting_is_cut():
+    """A redactor neither fails on a deep value nor lets it through unread."""
+    deep = "password=abc"
+    for _ in range(5000):
+        deep = [deep]
+
+    assert "abc" not in str(default_redactor()({"x": deep}))[:5000]
+
+
+def test_any_mapping_is_read():
+    """A body need not be a dict."""
+    assert REDACTED == default_redactor()(MappingProxyType({"a": MappingProxyType({"pwd": "x"})}))["a"]["pwd"]
+
+
+def test_no_redaction_leaves_all():
+    """Whoever wants everything in the record says so."""
+    assert {"password": "x"} == no_redaction({"password": "x"})
+
+
+@pytest.mark.parametrize("answer", [ValueError("password=abc"), None, "text"])
+def test_a_redactor_that_fails_lets_nothing_through(answer, caplog):
+    """Law 4: where redaction fails the body is left out, and its error text is not repeated."""
+
+    def broken(body):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    result = apply_redactor(broken, {"password": "abc"})
+
+    assert {"redaction_failed"} == set(result)
+    assert "abc" not in str(result) + caplog.text
+    assert [logging.ERROR] == [line.levelno for line in caplog.records]
+
+
+def test_a_base_exception_of_a_redactor_goes_through():
+    """What is no Exception is not swallowed."""
+
+    def stops(body):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        apply_redactor(stops, {})
