@@ -57,13 +57,13 @@ async def finance_lead(question: ApprovalRequest) -> ApprovalDecision:
 @contextmanager
 def scripted_model(log: Path) -> Iterator[tuple[Endpoint, Any]]:
     """Serve the scenario's proposals on loopback; what is sent there is kept in `log`."""
-    from adjudge_conformance.wire import ProposedCall, Script, ScriptedServer, Turn
+    from adjudge_conformance.wire import ScriptedCall, Script, ScriptedServer, Turn
 
     numbered = iter(range(len(steps())))
     turns = [
         Turn(
             calls=tuple(
-                ProposedCall(step.tool, json.dumps(step.args), id=f"call_{next(numbered)}")
+                ScriptedCall(step.tool, json.dumps(step.args), id=f"call_{next(numbered)}")
                 for step in turn
             )
         )

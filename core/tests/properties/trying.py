@@ -40,8 +40,12 @@ def view(decision: Decision, request: ActionRequest) -> dict[str, Any]:
         "obligations": sorted(
             canonical_json([one.id, one.phase, one.params, one.on]) for one in decision.obligations
         ),
-        "matched": sorted(map(_without_kind, decision.matched_rules)),
     }
+
+
+def rules_of(decision: Decision) -> set[str]:
+    """Give the rules and marks that a decision names, without the kinds of errors."""
+    return set(map(_without_kind, decision.matched_rules))
 
 
 def _without_kind(marker: str) -> str:

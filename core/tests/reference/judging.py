@@ -44,7 +44,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Alone:
-    """What one policy makes of a request; `judgement` None: no rule matched. `errors` are the ids of errored rules."""
+    """What one policy makes of a request; `judgement` None: no rule matched. `errors` mark the errored rules."""
 
     judgement: Judgement | None
     floors: tuple[Judgement, ...] = ()
@@ -108,7 +108,7 @@ def judge_alone(policy: ReferencePolicy, world: World, without: tuple[Candidate,
         answer = candidate.ask(world)
         if answer.matches is Truth.ERROR:
             # Clause 15: a floor, and the search goes on.
-            errors.append(candidate.id)
+            errors.append(marker(candidate.id))
             restricting_erred = restricting_erred or candidate.restricting
             if candidate.floor is not None:
                 floors.append(floor_of(candidate, answer))
@@ -117,7 +117,7 @@ def judge_alone(policy: ReferencePolicy, world: World, without: tuple[Candidate,
             continue
         if answer.doubtful:
             return _doubtful(policy, world, candidate, answer, without)
-        judgement = _decided(policy, world, candidate, answer)
+        judgement = _decided(policy, world, candidate, answer, without)
         applied = candidate if answer.verdict is Verdict.TRANSFORM else None
         return Alone(
             over_all(tuple(floors), judgement), tuple(floors), tuple(errors), applied, answer
@@ -132,9 +132,13 @@ def floor_of(candidate: Candidate, answer: Answer) -> Judgement:
     """Give the floor of an errored rule: its verdict, or a denial that carries nothing (clause 15)."""
     assert candidate.floor is not None
     if candidate.restricting:
-        # Its marker names the rule already.
-        return replace(_stated(candidate, answer), rules=())
-    return Judgement(candidate.floor)
+        return replace(_stated(candidate, answer), rules=(marker(candidate.id),))
+    return Judgement(candidate.floor, (marker(candidate.id),))
+
+
+def marker(rule: str) -> str:
+    """Give the mark of an errored rule; the kind of the error is not the reference's to name."""
+    return f"<rule_error:{rule}:error>"
 
 
 def _stated(candidate: Candidate, answer: Answer) -> Judgement:
@@ -161,7 +165,7 @@ def _doubtful(
     judgement = judged_with_default(policy, world, rest)
     if judgement.verdict not in (Verdict.ALLOW, Verdict.TRANSFORM):
         return replace(rest, judgement=judgement)
-    instead = _decided(policy, world, candidate, answer)
+    instead = _decided(policy, world, candidate, answer, without)
     return Alone(instead, rest.floors, rest.errors, candidate, answer)
 
 
@@ -192,7 +196,11 @@ def _default(verdict: Verdict, name: str) -> Judgement:
 
 
 def _decided(
-    policy: ReferencePolicy, world: World, candidate: Candidate, answer: Answer
+    policy: ReferencePolicy,
+    world: World,
+    candidate: Candidate,
+    answer: Answer,
+    without: tuple[Candidate, ...],
 ) -> Judgement:
     judgement = _stated(candidate, answer)
     if answer.verdict is not Verdict.TRANSFORM:
@@ -202,11 +210,15 @@ def _decided(
     except CannotApply:
         return Judgement(Verdict.DENY, (candidate.id,))
     judgement = replace(judgement, final=final)
-    return over_all(newly_met(policy, world, candidate, final), judgement)
+    return over_all(newly_met(policy, world, candidate, final, without), judgement)
 
 
 def newly_met(
-    policy: ReferencePolicy, world: World, applied: Candidate, final: Any
+    policy: ReferencePolicy,
+    world: World,
+    applied: Candidate,
+    final: Any,
+    without: tuple[Candidate, ...] = (),
 ) -> tuple[Judgement, ...]:
     """Clause 19: what a transform's result meets that its original did not."""
     world = as_seen(policy, world)
@@ -214,6 +226,8 @@ def newly_met(
     met: list[Judgement] = []
     shadows: list[tuple[Candidate, Answer]] = []
     for candidate in policy.candidates():
+        if candidate in without:
+            continue
         before, after = candidate.ask(world), candidate.ask(result)
         uncovered = bool(shadows) and not any(_still(one, was, result) for one, was in shadows)
         newly = after.met and (not _same(before, after) or uncovered)

@@ -12,6 +12,7 @@ from reference.judging import (
     Judgement,
     default_judgement,
     judge_alone,
+    marker,
     newly_met,
     over,
     over_all,
@@ -63,15 +64,16 @@ def _custom(merge: Any, alone: Named) -> Judgement:
         (name, None if one.judgement is None else public(one.judgement, one.errors))
         for name, _, one in alone
     )
+    failed = Judgement(Verdict.DENY, (marker(merge.__name__),))
     try:
         said = merge(offered)
     except Exception:  # noqa: BLE001 - a combiner that raises denies
-        return Judgement(Verdict.DENY)
+        return failed
     if not isinstance(said, Decision):
-        return Judgement(Verdict.DENY)
+        return failed
     return Judgement(
         said.verdict,
-        tuple(rule for rule in said.matched_rules if "<rule_error:" not in rule),
+        said.matched_rules,
         said.approver_sets,
         said.timeout_seconds,
         said.obligations,
@@ -80,15 +82,12 @@ def _custom(merge: Any, alone: Named) -> Judgement:
 
 
 def public(judgement: Judgement, errors: tuple[str, ...]) -> Decision:
-    """Give a judgement as the Decision that a caller or a combiner sees."""
+    """Give a judgement as the Decision that a caller or a combiner sees; the marks of errored rules lead."""
     asks = judgement.verdict is Verdict.APPROVE_REQUIRED
-    markers = []
-    for rule in errors:
-        layer, colon, name = rule.rpartition(":")
-        markers.append(f"{layer}{colon}<rule_error:{name}:error>")
+    matched = [*errors, *(rule for rule in judgement.rules if rule not in errors)]
     return Decision(
         judgement.verdict,
-        matched_rules=(*markers, *judgement.rules),
+        matched_rules=tuple(sorted(matched, key=lambda rule: "<rule_error:" not in rule)),
         approver_sets=judgement.approvers if asks else (),
         effective_args=None if judgement.verdict is Verdict.DENY else judgement.final,
         timeout_seconds=judgement.timeout if asks else None,

@@ -90,16 +90,20 @@ def test_contains(value: Any, operand: Any) -> Truth:
     return Truth.ERROR
 
 
+def _has_members(operand: Any) -> bool:
+    return kind(operand) == "list" and len(operand) > 0
+
+
 def test_contains_any(value: Any, operand: Any) -> Truth:
     """At least one of the members (Kleene over them)."""
-    if kind(operand) != "list" or kind(value) not in ("string", "list", "object"):
+    if not _has_members(operand) or kind(value) not in ("string", "list", "object"):
         return Truth.ERROR
     return some(test_contains(value, member) for member in operand)
 
 
 def test_contains_all(value: Any, operand: Any) -> Truth:
     """Every one of the members (Kleene over them)."""
-    if kind(operand) != "list" or kind(value) not in ("string", "list", "object"):
+    if not _has_members(operand) or kind(value) not in ("string", "list", "object"):
         return Truth.ERROR
     return every(test_contains(value, member) for member in operand)
 

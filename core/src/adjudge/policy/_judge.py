@@ -13,8 +13,8 @@ from typing import Any
 from adjudge._types import ActionRequest, Decision, Verdict
 from adjudge.policy._compile import CompiledPolicy, CompiledRule, Met
 from adjudge.policy._faults import DOUBT, Fault, raised
-from adjudge.policy._model import Edit
-from adjudge.policy._transform import CannotApply, apply_edits, difference
+from adjudge.policy._model import Edit, Place
+from adjudge.policy._transform import CannotApply, apply_edits
 from adjudge.policy._verdicts import STRICTNESS, combine, error_marker, strictest, tagged
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
 
 _MAX_NAME = 80
 _RUNNING = (Verdict.ALLOW, Verdict.TRANSFORM)
+_RESTRICTING = (Verdict.DENY, Verdict.DRY_RUN, Verdict.APPROVE_REQUIRED)
+_COMPUTED = Place("a Python rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ class Rewrite:
 class Judgement:
     """What one policy says of a request: a decision, floors included; None where no rule matches.
 
-    `floors` has one entry for each errored rule, `rewrite` the transform that `decision` applies.
+    `floors` has one entry for each errored rule, `rewrite` the transform that was applied, also
+    where its result is denied. `default_holds` says that a restricting rule erred.
     """
 
     decision: Decision | None
-    floors: tuple[Decision, ...] = ()
-    rewrite: Rewrite | None = None
+    floors: tuple[Decision, ...]
+    rewrite: Rewrite | None
+    default_holds: bool
 
 
 @dataclass(slots=True)
@@ -68,6 +72,7 @@ class _Search:
     met: Met
     floors: list[Decision]
     doubtful: list[CompiledRule]
+    restriction_erred: bool
 
 
 def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
@@ -80,7 +85,7 @@ def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
     judgement = _conclude(policy, request, search)
     if judgement.decision is not None:
         return judgement.decision
-    return combine(default_decision(policy, request), (), judgement.floors)
+    return combine(default_decision(policy, request), judgement.floors)
 
 
 def judge(policy: CompiledPolicy, request: ActionRequest) -> Judgement:
@@ -91,6 +96,7 @@ def judge(policy: CompiledPolicy, request: ActionRequest) -> Judgement:
 def _search(policy: CompiledPolicy, request: ActionRequest) -> _Search:
     floors: list[Decision] = []
     doubtful: list[CompiledRule] = []
+    restriction_erred = False
     for rule in policy.rules_for(request.tool):
         try:
             met = rule.test(request, None)
@@ -100,11 +106,12 @@ def _search(policy: CompiledPolicy, request: ActionRequest) -> _Search:
             continue
         if isinstance(met, Fault):
             floors.append(_floor(rule, met))
+            restriction_erred = restriction_erred or rule.verdict in _RESTRICTING
         elif met is DOUBT:
             doubtful.append(rule)
         else:
-            return _Search(rule, met, floors, doubtful)
-    return _Search(None, False, floors, doubtful)
+            return _Search(rule, met, floors, doubtful, restriction_erred)
+    return _Search(None, False, floors, doubtful, restriction_erred)
 
 
 def _conclude(policy: CompiledPolicy, request: ActionRequest, search: _Search) -> Judgement:
@@ -113,22 +120,19 @@ def _conclude(policy: CompiledPolicy, request: ActionRequest, search: _Search) -
     rewrite: Rewrite | None = None
     if search.rule is not None:
         ignored = frozenset(rule.position for rule in search.doubtful)
-        base, met, rewrite = _matched(policy, request, search.rule, search.met, ignored)
-        decision = combine(base, met, floors)
+        decision, rewrite = _matched(policy, request, search.rule, search.met, ignored)
+        decision = combine(decision, floors)
     elif search.doubtful:
-        decision = combine(default_decision(policy, request), (), floors)
+        decision = combine(default_decision(policy, request), floors)
     for index in reversed(range(len(search.doubtful))):
         assert decision is not None
         if decision.verdict not in _RUNNING:
             break
-        # Nothing that lets the body run has a floor, so the floors here are only those of plain
-        # allow rules.
         ignored = frozenset(rule.position for rule in search.doubtful[:index])
-        base, met, rewrite = _matched(policy, request, search.doubtful[index], DOUBT, ignored)
-        decision = combine(base, met, floors)
-    if decision is not None and decision.verdict is Verdict.DENY:
-        rewrite = None
-    return Judgement(decision, floors, rewrite)
+        decision, rewrite = _matched(policy, request, search.doubtful[index], DOUBT, ignored)
+        # A call that may run has no floor to it; these are the marks of plain allow rules.
+        decision = combine(decision, floors)
+    return Judgement(decision, floors, rewrite, search.restriction_erred)
 
 
 def _matched(
@@ -137,20 +141,20 @@ def _matched(
     rule: CompiledRule,
     met: Met,
     ignored: frozenset[int],
-) -> tuple[Decision, list[Decision], Rewrite | None]:
-    """Give the decision of a rule that matched, what its rewrite newly meets, and the rewrite."""
+) -> tuple[Decision, Rewrite | None]:
+    """Give the decision of a rule that matched, judged on what it rewrites, and the rewrite."""
     base = met if isinstance(met, Decision) else rule.decision
     assert base is not None
     try:
         edits, final = rewritten(request, rule, base)
     except CannotApply as error:
         reason = f"the transform of {_called(rule)} cannot be applied: {error}"
-        return Decision(Verdict.DENY, reason, base.matched_rules), [], None
+        return Decision(Verdict.DENY, reason, base.matched_rules), None
     if final is None:
-        return base, [], None
+        return base, None
     rewrite = Rewrite(rule, met, edits, final, ignored)
     base = replace(base, effective_args=final)
-    return base, newly_met(policy, request, rewrite, final), rewrite
+    return combine(base, newly_met(policy, request, rewrite, final)), rewrite
 
 
 def rewritten(
@@ -160,7 +164,8 @@ def rewritten(
     if rule.verdict is Verdict.TRANSFORM:
         return rule.edits, apply_edits(request.args, rule.edits)
     if base.effective_args is not None:
-        return difference(request.args, base.effective_args), base.effective_args
+        whole = Edit("set", (), base.effective_args, _COMPUTED)
+        return (whole,), base.effective_args
     return (), None
 
 
@@ -182,9 +187,10 @@ def newly_met(
     decisions: list[Decision] = []
     shadowed = still_shadowed = False
     for rule in policy.rules_for(request.tool):
-        if rule.position in rewrite.ignored:
-            continue
         before, after = rule.ask(request), rule.ask(after_rewrite)
+        if rule.position in rewrite.ignored and (after is False or after is DOUBT):
+            # Left out of this decision, unless the rewrite has turned the doubt into certainty.
+            continue
         if rule is rewrite.rule:
             shadowed = True
             still_shadowed |= _as_plain(after) or (rewrite.met is DOUBT and after is DOUBT)

@@ -31,6 +31,7 @@ from adjudge.policy._verdicts import (
     distinct,
     error_marker,
     in_order,
+    marks_of,
     strictest,
     tagged,
     united,
@@ -97,7 +98,7 @@ def _strictest_of(decisions: Sequence[Decision], final: Mapping[str, Any] | None
         return decisions[0]
     denied = verdict is Verdict.DENY
     heard = givers if denied else [each for each in decisions if each in givers or _rewrites(each)]
-    marks = (name for each in decisions for name in each.matched_rules if "<rule_error:" in name)
+    marks = [mark for each in decisions for mark in marks_of(each)]
     approver_sets, timeout = approval_of(verdict, decisions)
     return Decision(
         verdict=verdict,
@@ -140,13 +141,13 @@ def decide_layers(
 def _by_default(layers: Sequence[_Layer]) -> Decision:
     defaults = [default_decision(layer.policy, layer.request) for layer in layers]
     base = max(defaults, key=lambda decision: STRICTNESS[decision.verdict])
-    return combine(base, (), [floor for layer in layers for floor in layer.judgement.floors])
+    return combine(base, [floor for layer in layers for floor in _floors(layer, layer.judgement)])
 
 
-def _abstaining_floors(layer: _Layer, judgement: Judgement) -> list[Decision]:
-    """Give the floors of a layer that abstains; its default is one if a restricting rule erred."""
+def _floors(layer: _Layer, judgement: Judgement) -> list[Decision]:
+    """Give the floors of a layer; if it abstains and a restriction erred, its default is one."""
     floors = list(judgement.floors)
-    if any(floor.verdict is not Verdict.ALLOW for floor in floors):
+    if judgement.decision is None and judgement.default_holds:
         floors.append(_own_default(layer))
     return floors
 
@@ -169,15 +170,19 @@ def _strictly(layers: Sequence[_Layer]) -> Decision:
     try:
         final = apply_edits(layers[0].request.args, compose(rewrites))
     except CannotApply as error:
-        names = (name for voice in voices if _rewrites(voice) for name in voice.matched_rules)
-        reason = f"the layers' rewrites cannot be joined: {error}"
-        return Decision(Verdict.DENY, reason, in_order(names))
+        writers = [voice for voice in voices if _rewrites(voice)]
+        refusal = Decision(
+            Verdict.DENY,
+            f"the layers' rewrites cannot be joined: {error}",
+            tuple(name for voice in writers for name in voice.matched_rules),
+        )
+        return _strictest_of([*voices, refusal], None)
     return _strictest_of([v for layer in layers for v in _voices_on(layer, final)], final)
 
 
 def _voices(layer: _Layer) -> list[Decision]:
     decision = layer.judgement.decision
-    return _abstaining_floors(layer, layer.judgement) if decision is None else [decision]
+    return _floors(layer, layer.judgement) if decision is None else [decision]
 
 
 def _voices_on(layer: _Layer, final: Mapping[str, Any]) -> list[Decision]:
@@ -188,22 +193,28 @@ def _voices_on(layer: _Layer, final: Mapping[str, Any]) -> list[Decision]:
         return [combine(before, newly_met(layer.policy, layer.request, rewrite, final))]
     judgement = judge(layer.policy, on_final(layer.request, final))
     after = judgement.decision
-    if after is None:
-        floors = _abstaining_floors(layer, judgement)
-        if before is not None and before.verdict is Verdict.ALLOW:
-            floors.append(_own_default(layer))
-        return [*_voices(layer), *floors]
-    if judgement.rewrite is not None:
+    floors = _floors(layer, judgement)
+    if after is not None and judgement.rewrite is not None:
         after = Decision(
             Verdict.DENY,
             f"the rewritten arguments meet a transform of layer {layer.policy.layer!r}",
             after.matched_rules,
         )
     if before is None:
-        return [*_voices(layer), after]
+        return [*_voices(layer), *(floors if after is None else [after])]
+    if after is not None:
+        return [_stricter(before, after)]
+    if before.verdict is Verdict.ALLOW:
+        floors.append(_own_default(layer))
+    return [combine(before, floors)]
+
+
+def _stricter(before: Decision, after: Decision) -> Decision:
+    """Give the stricter of two judgements of one layer, both where they agree, errors marked."""
     if before.verdict is after.verdict:
-        return [before, after]
-    return [max(before, after, key=lambda decision: STRICTNESS[decision.verdict])]
+        return combine(before, [after])
+    loose, strict = sorted((before, after), key=lambda each: STRICTNESS[each.verdict])
+    return replace(strict, matched_rules=in_order([*marks_of(loose), *strict.matched_rules]))
 
 
 def _by_combiner(layers: Sequence[_Layer], merge: Combiner) -> Decision:
@@ -218,13 +229,15 @@ def _by_combiner(layers: Sequence[_Layer], merge: Combiner) -> Decision:
             f"combiner {name!r} failed: {describe(error)}",
             (error_marker("", name, type(error).__name__),),
         )
-    floors: list[Decision] = []
-    for layer in layers:
-        if layer.judgement.decision is None:
-            floors += _abstaining_floors(layer, layer.judgement)
-        elif layer.judgement.decision is not chosen:
-            floors += layer.judgement.floors
-    return combine(chosen, (), floors)
+    floors = [
+        floor
+        for layer in layers
+        if layer.judgement.decision is not chosen
+        for floor in _floors(layer, layer.judgement)
+    ]
+    if merge in (first_layer_wins, last_layer_wins):
+        floors = [replace(floor, obligations=()) for floor in floors]
+    return combine(chosen, floors)
 
 
 def _accepted(answer: Any, offered: Iterable[tuple[str, Decision | None]]) -> Decision:

@@ -104,16 +104,20 @@ def parse_host(url: str) -> str:
     return host
 
 
-def host_matches(host: str, allowed: Iterable[str]) -> bool:
-    """Tell whether a host that `parse_host` gave is in a list; `*.x` is any subdomain of x."""
-    for pattern in allowed:
-        wanted = pattern.lower().removesuffix(".")
-        if wanted.startswith("*."):
-            if host.endswith(wanted[1:]) and host != wanted[1:]:
-                return True
-        elif host == wanted:
-            return True
-    return False
+def host_matches(host: str, allowed: str | Iterable[str]) -> bool:
+    """Tell whether a host that `parse_host` gave fits an entry, or one of several.
+
+    An entry is a host, in any case, or `*.x` for the subdomains of x, which x itself is not.
+    """
+    # One string is one entry: read as an iterable it would silently match nothing.
+    entries = (allowed,) if isinstance(allowed, str) else allowed
+    return any(_host_fits(host, entry.lower().removesuffix(".")) for entry in entries)
+
+
+def _host_fits(host: str, entry: str) -> bool:
+    if entry.startswith("*."):
+        return host.endswith(entry[1:]) and host != entry[1:]
+    return host == entry
 
 
 def host_pattern_problem(pattern: str) -> str | None:

@@ -252,12 +252,16 @@ def _with_reference(leaf: Leaf, read: Subject, where: str, reading: Reading) -> 
 
     def holds(request: ActionRequest, item: Any) -> Answer:
         operand = read_operand(request, item)
+        # The operand first: what is wrong with it is never absence (clause 9).
         if operand is None:
             return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
         if isinstance(operand, Fault):
             return operand
-        if reading.normalized:
-            operand = normal_form(operand)
+        value = read(request, item)
+        if value is None:
+            return absent
+        if isinstance(value, Fault):
+            return value
         try:
             if leaf.operator == "under":
                 test = _under_test(operand, where, request)
@@ -265,10 +269,7 @@ def _with_reference(leaf: Leaf, read: Subject, where: str, reading: Reading) -> 
                 test = TESTS[leaf.operator](operand, where)
         except BadOperand as error:
             return Fault("WrongKind", f"{source} is {error}")
-        value = read(request, item)
-        if value is None:
-            return absent
-        return value if isinstance(value, Fault) else test(value)
+        return test(value)
 
     return holds
 

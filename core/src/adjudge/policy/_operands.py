@@ -76,6 +76,9 @@ class OperandReader:
             return self._ref(path, operator, only, name)
         if only is not None and only.key == "literal" and operator not in _WITHOUT_REF:
             operand = self._literal(operator, only.value, name)
+        elif operator == "eq" and _kind_at(path) == "bool":
+            # YAML 1.1's words for bools are no surprise where nothing else can stand.
+            return self._bool(node, name)
         else:
             operand = self._readers[operator](node, name)
         self._check_kind(path, operator, operand, node)
@@ -287,7 +290,7 @@ class OperandReader:
 
     def _check_kind(self, path: Path, operator: str, operand: Any, node: Node) -> None:
         """Refuse an operand of a kind that no value at this path can have."""
-        expected = "bool" if path.root == "given" else KIND_AT.get((path.root, *path.steps))
+        expected = _kind_at(path)
         if expected is None or operator not in ("eq", "in") or operand is None:
             return
         members = operand if operator == "in" else (operand,)
@@ -300,3 +303,7 @@ class OperandReader:
                     f"{path.text} is a {expected}, which no {kind_of(member)} equals.{hint}",
                 )
                 return
+
+
+def _kind_at(path: Path) -> str | None:
+    return "bool" if path.root == "given" else KIND_AT.get((path.root, *path.steps))

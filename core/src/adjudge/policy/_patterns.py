@@ -32,7 +32,7 @@ MAX_LINEAR = 1024 * 1024
 MAX_QUADRATIC = 4 * 1024
 
 # The steps that a search may take in its longest subject.
-_MAX_STEPS = 2**28
+_MAX_STEPS = 2**27
 _MAX_STEPS_LINEAR = 2**26
 
 _HELP = (

@@ -144,6 +144,8 @@ def _own(decision: Decision, name: str, layer: str) -> Decision | Fault:
         verdict = Verdict(decision.verdict)
         final = decision.effective_args
         final = None if final is None else freeze_object(final, where="effective_args")
+        if final is None and verdict is Verdict.TRANSFORM:
+            return Fault("NoArguments", "it returned a transform without arguments to run with")
         if final is not None and verdict is Verdict.ALLOW:
             verdict = Verdict.TRANSFORM
         rules = tuple(decision.matched_rules)

@@ -27,6 +27,7 @@ class MatchReader:
         self._problems = problems
         self._read: dict[str, Match] = {}
         self._reading: list[str] = []
+        self._depth = 0
         self._sizes: dict[int, tuple[Match, int, int]] = {}
         self._operands = OperandReader(problems, self._element_match)
 
@@ -45,6 +46,18 @@ class MatchReader:
         return self._read[name]
 
     def _match(self, node: Node, *, element: bool) -> Match:
+        if self._depth >= MAX_MATCH_DEPTH:
+            self._problems.add(
+                node.place,
+                f"With its predicates in place this is more than {MAX_MATCH_DEPTH} levels deep.",
+            )
+            return Always()
+        self._depth += 1
+        match = self._match_of(node, element=element)
+        self._depth -= 1
+        return match
+
+    def _match_of(self, node: Node, *, element: bool) -> Match:
         if isinstance(node, Fields):
             return self._conjunction(node, element=element)
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.surprise is None:
@@ -78,11 +91,6 @@ class MatchReader:
             self._problems.add(
                 node.place,
                 f'There is no predicate "{name}". {did_you_mean(name, (*self._nodes, ALWAYS))}',
-            )
-        elif len(self._reading) >= MAX_MATCH_DEPTH:
-            self._problems.add(
-                node.place,
-                f"Predicates refer to one another over more than {MAX_MATCH_DEPTH} steps.",
             )
         else:
             return self.predicate(name)

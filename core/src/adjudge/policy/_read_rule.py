@@ -58,6 +58,7 @@ def read_verdict(node: Node, problems: Problems, *, meant: str) -> Verdict | Non
 
 def read_rule(node: Node, order: int, matches: MatchReader, problems: Problems) -> Rule:
     """Read the rule that stands at this position of the file."""
+    problems.name_rule(node.place.path, f"rule_{order}")
     rule_id = _read_id(node, order, problems)
     problems.name_rule(node.place.path, rule_id)
     fields = read_fields_of(node, _KEYS, problems, meant="A rule")

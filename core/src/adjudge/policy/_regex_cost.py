@@ -46,7 +46,7 @@ def _cost_of_branch(tree: Tree, *, searched: bool) -> Cost:
     graph = build_graph(tree)
     walker = _Walker(graph, Loops(graph))
     walker.refuse_exponential()
-    ways = walker.ways()
+    ways = walker.ways() * (1 + graph.looks_ahead)
     for body in graph.looks_behind:
         ways *= 1 + _cost_of_branch(body, searched=False).ways
     return Cost(1 + walker.longest_chain(searched=searched), ways)

@@ -38,6 +38,7 @@ class Graph:
     masks: list[int] = field(default_factory=lambda: [0])
     follow: list[Counter[int]] = field(default_factory=lambda: [Counter()])
     looks_behind: list[Tree] = field(default_factory=list)
+    looks_ahead: int = 0
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class _Builder:
             if tree.behind:
                 self._graph.looks_behind.append(tree.body)
                 return _Part(Counter(), Counter(), 1)
+            self._graph.looks_ahead += 1
             return _Part(self.part(tree.body).first, Counter(), 1)
         return _Part(Counter(), Counter(), 1)
 

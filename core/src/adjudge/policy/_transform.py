@@ -1,4 +1,4 @@
-"""Rewriting arguments: applying edits, composing those of several layers, finding them again.
+"""Rewriting arguments: applying edits, and composing those of several layers.
 
 Everything gives new frozen arguments; what cannot be applied raises `CannotApply`, which denies
 (clauses 19, 20).
@@ -12,13 +12,12 @@ from typing import Any
 from adjudge._values import canonical_json, freeze_object, thaw
 from adjudge.errors import ArgumentsRefused
 from adjudge.policy._faults import found, spell
-from adjudge.policy._model import Edit, Place
+from adjudge.policy._model import Edit
 
-__all__ = ["CannotApply", "apply_edits", "compose", "difference"]
+__all__ = ["CannotApply", "apply_edits", "compose"]
 
 _Steps = tuple[str | int, ...]
 _MISSING = object()
-_COMPUTED = Place("python")
 
 
 class CannotApply(Exception):
@@ -135,22 +134,3 @@ def _deletes_beside(edit: Edit, other: _Steps) -> bool:
     return (
         edit.kind == "delete" and isinstance(edit.path[-1], int) and other[: len(holder)] == holder
     )
-
-
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Edit]:
-    """Give edits that lead from one object to another: a computed rewrite composes as a written."""
-    return list(_edits_between(before, after, ()))
-
-
-def _edits_between(before: Any, after: Any, path: _Steps) -> list[Edit]:
-    if canonical_json(before) == canonical_json(after):
-        return []
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return [Edit("set", path, after, _COMPUTED)]
-    edits = [Edit("delete", (*path, key), True, _COMPUTED) for key in before if key not in after]
-    for key, value in after.items():
-        if key in before:
-            edits += _edits_between(before[key], value, (*path, key))
-        else:
-            edits.append(Edit("set", (*path, key), value, _COMPUTED))
-    return edits

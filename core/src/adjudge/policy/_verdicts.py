@@ -14,6 +14,7 @@ __all__ = [
     "distinct",
     "error_marker",
     "in_order",
+    "marks_of",
     "strictest",
     "tagged",
     "united",
@@ -37,6 +38,11 @@ def tagged(layer: str, name: str) -> str:
 def error_marker(layer: str, rule: str, kind: str) -> str:
     """Give the mark that an errored rule leaves in `matched_rules`."""
     return tagged(layer, f"{_ERROR}{rule}:{kind}>")
+
+
+def marks_of(decision: Decision) -> list[str]:
+    """Give the marks of errors among the rules of a decision."""
+    return [name for name in decision.matched_rules if _ERROR in name]
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -75,30 +81,36 @@ def approval_of(
     return tuple(sets), min(timeouts, default=None)
 
 
-def combine(
-    base: Decision, met: Sequence[Decision] = (), floors: Sequence[Decision] = ()
-) -> Decision:
-    """Give the strictest of a decision, of what its rewrite newly met, and of floors.
+def combine(base: Decision, others: Sequence[Decision]) -> Decision:
+    """Give the strictest of a decision and of what stands over it: floors, or what it newly met.
 
-    The arguments are the base's. A denial carries the obligations of those who deny; a stricter
-    verdict over one that lets the body run carries those of all; a matched dry_run, which lets
-    nothing run, only those of the previews.
+    The arguments are the base's. Over one that lets the body run a stricter one carries the
+    obligations of both, and of several asks each must be met; a denial carries only its own. What
+    is looser than the base counts for nothing, but errors stay marked and explained.
     """
-    if not met and not floors:
+    if not others:
         return base
-    voices = (base, *met, *floors)
-    verdict = strictest(each.verdict for each in voices)
-    givers = [each for each in voices if each.verdict is verdict]
-    narrow = verdict is Verdict.DENY or base.verdict is Verdict.DRY_RUN
-    approver_sets, timeout = approval_of(verdict, voices)
-    spoken = [each.reason for each in (base, *met) if each.verdict is verdict]
-    causes = [floor.reason for floor in floors if floor.reason not in base.reason]
+    verdict = strictest(each.verdict for each in (base, *others))
+    least = STRICTNESS[base.verdict]
+    heard = [base, *(each for each in others if STRICTNESS[each.verdict] >= least)]
+    givers = [each for each in heard if each.verdict is verdict]
+    speakers = [
+        each
+        for each in (base, *others)
+        if each.verdict is verdict or (each is not base and marks_of(each))
+    ]
+    approver_sets, timeout = approval_of(verdict, heard)
     return Decision(
         verdict=verdict,
-        reason=distinct([*spoken, *causes]),
-        matched_rules=in_order(name for each in voices for name in each.matched_rules),
+        reason=distinct(each.reason for each in speakers),
+        matched_rules=in_order(
+            [
+                *(mark for each in (base, *others) for mark in marks_of(each)),
+                *(name for each in heard for name in each.matched_rules),
+            ]
+        ),
         approver_sets=approver_sets,
         effective_args=None if verdict is Verdict.DENY else base.effective_args,
         timeout_seconds=timeout,
-        obligations=united(givers if narrow else voices),
+        obligations=united(givers if verdict is Verdict.DENY else heard),
     )

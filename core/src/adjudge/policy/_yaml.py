@@ -52,7 +52,8 @@ def read_yaml(text: str, problems: Problems) -> Node | None:
             "A policy can also be written in JSON, in TOML or as a dict."
         ) from None
     try:
-        events = list(yaml.parse(text, Loader=yaml.SafeLoader))
+        # Events come as they are asked for, so that what is nested too deeply is never read on.
+        return _Composer(yaml.parse(text, Loader=yaml.SafeLoader), problems).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
@@ -63,8 +64,6 @@ def read_yaml(text: str, problems: Problems) -> Node | None:
         )
     except yaml.YAMLError as error:
         problems.add_text(f"This is no YAML: {' '.join(str(error).split())}.")
-    else:
-        return _Composer(iter(events), problems).document()
     problems.stop_if_any()
     return None
 
@@ -190,7 +189,7 @@ class _Composer:
         if first is None:
             entries[entry.key] = entry
             return
-        through = " once through <<" if merged else ""
+        through = ", once through <<" if merged else ""
         self._problems.add(
             entry.place,
             f'"{entry.key}" is given twice{through}; it stands at line {first.place.line}, column '

@@ -21,7 +21,7 @@ from adjudge_conformance.driver import Agent, Driver, Scene
 from adjudge_conformance.tools import SuiteTool
 from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
-from adjudge_conformance.worker import Job, Report, resume_here
+from adjudge_conformance.worker import OneProcess, Workers
 
 __all__ = ["FAULTS", "UNDECIDED", "Fault", "failing_cases"]
 
@@ -47,7 +47,7 @@ class Fault:
     notices: Callable[[Case], bool]
     guard: type[ToolGuard] = ToolGuard
     drives: Callable[[type[Driver[Any]]], type[Driver[Any]]] = lambda driver: driver
-    resume: Callable[[Job, Report], Report] | None = None
+    workers: type[Workers] = Workers
 
     def expected(self, driver: type[Driver[Any]], cases: Iterable[Case] = ()) -> set[str]:
         """The ids of the cases that must fail, those left out in which the driver has a gap."""
@@ -65,17 +65,17 @@ def failing_cases(
 
     One cell of each style is tried: a fault that only an API or company hides is not one of these.
     """
-    resume = {} if fault.resume is None else {"resume": fault.resume}
-    trial = Trial(fault.drives(driver), server, fault.guard, **resume)
-    return {
-        case.id
-        for case in _tried(driver, cases)
-        if any(
-            trial.differences(cell, folder / cell.id)
-            for cell in cells_of(case, driver)
-            if cell.api == driver.apis[0] and not cell.parallel
-        )
-    }
+    with fault.workers() as workers:
+        trial = Trial(fault.drives(driver), server, workers, fault.guard)
+        return {
+            case.id
+            for case in _tried(driver, cases)
+            if any(
+                trial.differences(cell, folder / cell.id)
+                for cell in cells_of(case, driver)
+                if cell.api == driver.apis[0] and not cell.parallel
+            )
+        }
 
 
 def _tried(driver: type[Driver[Any]], cases: Iterable[Case]) -> list[Case]:
@@ -196,6 +196,6 @@ FAULTS = (
         "resumes-in-the-same-process",
         "A paused run is never saved and found again.",
         lambda case: case.kind == "pause",
-        resume=resume_here,
+        workers=OneProcess,
     ),
 )

@@ -22,6 +22,7 @@ from adjudge_conformance.driver import Driver
 from adjudge_conformance.report import Tally
 from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
+from adjudge_conformance.worker import Workers
 
 __all__ = ["CaseFailed", "Conformance"]
 
@@ -79,15 +80,17 @@ class Conformance:
             metafunc.parametrize("cell", cells, ids=[cell.id for cell in cells])
 
     @pytest.fixture(scope="class")
-    def trial(self) -> Iterator[Trial]:
+    @classmethod
+    def trial(cls) -> Iterator[Trial]:
         """The model service and the driver, for as long as the class runs."""
-        with ScriptedServer() as server:
-            yield Trial(self.driver, server, self.guard_class)
+        with ScriptedServer() as server, Workers() as workers:
+            yield Trial(cls.driver, server, workers, cls.guard_class)
 
     @pytest.fixture(scope="class")
-    def tally(self) -> Iterator[Tally]:
+    @classmethod
+    def tally(cls) -> Iterator[Tally]:
         """What came of each cell, written where ADJUDGE_CONFORMANCE_REPORT says."""
-        tally = Tally(self.driver.name)
+        tally = Tally(cls.driver.name)
         yield tally
         tally.write_if_asked()
 

@@ -21,19 +21,19 @@ from adjudge_conformance.driver import Driver, Outcome
 from adjudge_conformance.observe import expected_of, observed_of, ran_lines
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
-from adjudge_conformance.worker import Job, Report, resume_elsewhere, start_elsewhere
+from adjudge_conformance.worker import Job, Workers
 
 __all__ = ["Trial"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Whom to try, with which guard, on which server."""
+    """Whom to try, with which guard, on which server, in which processes."""
 
     driver: type[Driver[Any]]
     server: ScriptedServer
+    workers: Workers
     guard_class: type[ToolGuard] = ToolGuard
-    resume: Callable[[Job, Report], Report] = resume_elsewhere
 
     def differences(self, cell: Cell, folder: Path) -> list[str]:
         """Try a cell in an empty folder; no line means that it holds."""
@@ -55,9 +55,9 @@ class Trial:
         bench = Bench(cell, folder)
         exchange = self._open(bench)
         job = Job.of(self.driver, self.guard_class, bench, exchange.base_url)
-        started = start_elsewhere(job)
+        started = self.workers.start(job)
         early = [line for line in ran_lines(bench) if not line.startswith("body glance ")]
-        resumed = self.resume(job, started) if started.paused else started
+        resumed = self.workers.resume(job, started) if started.paused else started
         problems = []
         if not started.paused:
             problems.append("the run did not pause")

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import base64
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 from adjudge import ApprovalDecision, ToolGuard
@@ -27,9 +29,10 @@ from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, GivenAnswer, Outcome, Scene, Style
 from adjudge_conformance.wire import Api, Exchange
 
-__all__ = ["Job", "Report", "main", "resume_elsewhere", "resume_here", "start_elsewhere"]
+__all__ = ["Job", "OneProcess", "Report", "Workers", "main"]
 
 _TIME_LIMIT = 120.0
+_PROGRAM = "from adjudge_conformance.worker import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,11 @@ class Job:
         )
 
     @property
+    def saved(self) -> Path:
+        """The file in which the paused run is kept."""
+        return Path(self.folder) / "saved.bin"
+
+    @property
     def bench(self) -> Bench:
         """The bench, found again."""
         case = Case.model_validate(self.case)
@@ -86,61 +94,97 @@ class Report:
     error: str = ""
 
 
-def start_elsewhere(job: Job) -> Report:
-    """Run the cell in a process of its own until it ends or waits for a person."""
-    return _in_a_process("start", job)
+class Workers:
+    """Two processes of their own: one in which runs start, one in which they are resumed.
+
+    Both live as long as the suite, because a process for each cell would cost a second each;
+    nothing goes from one to the other but files. A context manager; a worker is started when it is
+    needed.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._running.values():
+            assert worker.stdin is not None
+            worker.stdin.close()
+            worker.wait(_TIME_LIMIT)
+            assert worker.stdout is not None
+            worker.stdout.close()
+
+    def start(self, job: Job) -> Report:
+        """Run the cell until it ends or waits for a person."""
+        return self._ask("start", job)
+
+    def resume(self, job: Job, started: Report) -> Report:
+        """Go on, in the other process, with what the first one saved."""
+        job.saved.write_bytes(base64.b64decode(started.saved))
+        return self._ask("resume", job)
+
+    def _ask(self, verb: str, job: Job) -> Report:
+        worker = self._running.get(verb)
+        if worker is None or worker.poll() is not None:
+            command = [sys.executable, "-c", _PROGRAM]
+            worker = self._running[verb] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(json.dumps({"verb": verb, "job": asdict(job)}) + "\n")
+        worker.stdin.flush()
+        answer = worker.stdout.readline()
+        if not answer:
+            return Report(process=worker.pid, error="the worker ended before the run did")
+        return Report(**json.loads(answer))
 
 
-def resume_elsewhere(job: Job, started: Report) -> Report:
-    """Go on in another process with what the first one saved."""
-    (Path(job.folder) / "saved.bin").write_bytes(base64.b64decode(started.saved))
-    return _in_a_process("resume", job)
+class OneProcess(Workers):
+    """What a suite must not accept: runs are resumed in the process that asks."""
 
-
-def resume_here(job: Job, started: Report) -> Report:
-    """Go on in the process that is running, which a suite must not accept."""
-    (Path(job.folder) / "saved.bin").write_bytes(base64.b64decode(started.saved))
-    return resume(job)
-
-
-def _in_a_process(verb: str, job: Job) -> Report:
-    folder = Path(job.folder)
-    order, result = folder / "job.json", folder / f"{verb}.json"
-    order.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    command = [sys.executable, "-m", "adjudge_conformance.worker", verb, str(order), str(result)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False)
-    if not result.exists():
-        return Report(process=0, error=f"the worker left no result: {done.stderr}")
-    return Report(**json.loads(result.read_text(encoding="utf-8")))
+    def resume(self, job: Job, started: Report) -> Report:
+        """Go on in this very process."""
+        job.saved.write_bytes(base64.b64decode(started.saved))
+        return resume(job)
 
 
 def start(job: Job) -> Report:
     """The first process's part."""
     driver, scene, guard = _set_up(job, resumed=False)
-    outcome = driver.run(driver.build(scene, job.base_url, guard), job.bench.cell.style)
-    saved = driver.save(outcome) if outcome.paused else b""
+    with guard:
+        outcome = driver.run(driver.build(scene, job.base_url, guard), job.bench.cell.style)
+        saved = driver.save(outcome) if outcome.paused else b""
     return _report(outcome, saved)
 
 
 def resume(job: Job) -> Report:
     """The second process's part."""
     driver, scene, guard = _set_up(job, resumed=True)
-    saved = (Path(job.folder) / "saved.bin").read_bytes()
-    target = driver.build(scene, job.base_url, guard)
-    return _report(driver.resume(target, saved, _answers(job, driver)))
+    with guard:
+        target = driver.build(scene, job.base_url, guard)
+        outcome = driver.resume(target, job.saved.read_bytes(), _answers(job, driver))
+    return _report(outcome)
 
 
-def main(arguments: list[str]) -> None:
-    """Do one part and leave a `Report` in a file, also of a failure."""
-    verb, order, result = arguments
-    job = Job(**json.loads(Path(order).read_text(encoding="utf-8")))
-    sys.path[:] = [*job.path]
-    try:
-        report = {"start": start, "resume": resume}[verb](job)
-    except Exception:
-        # The suite compares what happened; a worker that only died would say nothing.
-        report = Report(process=os.getpid(), error=traceback.format_exc())
-    Path(result).write_text(json.dumps(asdict(report)), encoding="utf-8")
+def main() -> None:
+    """Do what each line of the standard input asks for, and answer with a `Report` in a line."""
+    answers = sys.stdout
+    # Whatever a framework prints must not be taken for an answer.
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            job = Job(**order["job"])
+            sys.path[:] = [*job.path]
+            report = {"start": start, "resume": resume}[order["verb"]](job)
+        except Exception:
+            # The suite compares what happened; a worker that only died would say nothing.
+            report = Report(process=os.getpid(), error=traceback.format_exc())
+        answers.write(json.dumps(asdict(report)) + "\n")
+        answers.flush()
 
 
 def _set_up(job: Job, *, resumed: bool) -> tuple[Driver[Any], Scene, ToolGuard]:
@@ -196,17 +240,19 @@ def _found(place: Mapping[str, str]) -> Any:
         if getattr(module, "__file__", None) != place["file"]:
             raise ImportError(place["module"])
     except ImportError:
-        spec = importlib.util.spec_from_file_location("driver_under_test", place["file"])
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+        module = _module_in(place["file"])
     found: Any = module
     for name in place["name"].split("."):
         found = getattr(found, name)
     return found
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _module_in(file: str) -> ModuleType:
+    name = f"driver_in_{hashlib.sha256(file.encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]

@@ -1,0 +1,60 @@
+"""The command `adjudge`: one file for each subcommand, and those that integrations add.
+
+Exit codes: 0 checked and good, 1 violations, 2 bad usage or input; nothing checked is not good.
+What was asked for goes to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from adjudge.cli import _init, _policy, _run, _verify
+from adjudge.cli._output import complain, say
+from adjudge.cli._plugins import add_plugins
+from adjudge.errors import AdjudgeError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (that of the process by default) and give its exit code."""
+    parser = _Parser(prog="adjudge", description="Governs the tool calls of AI agents.")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    for command in (_init, _policy, _verify, _run):
+        command.add(commands)
+    add_plugins(commands)
+    try:
+        options = parser.parse_args(argv)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    if options.version:
+        return _version()
+    if "run" not in options:
+        complain(parser.format_help())
+        return 2
+    try:
+        return int(options.run(options))
+    except AdjudgeError as error:
+        complain(f"adjudge: {error}")
+        return 2
+    except KeyboardInterrupt:
+        complain("adjudge: interrupted")
+        return 130
+
+
+def _version() -> int:
+    from adjudge import __version__
+
+    say(f"adjudge {__version__}")
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose words go where they belong, also into a pipe that is closed."""
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        if message:
+            (say if file is sys.stdout else complain)(message.rstrip("\n"))

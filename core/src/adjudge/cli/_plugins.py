@@ -1,0 +1,64 @@
+"""Subcommands of other distributions, found by the entry point group `adjudge.commands`.
+
+An entry point's name is the subcommand. Its object is a function that gets the subcommand's
+`argparse.ArgumentParser`, adds its arguments and calls `set_defaults(run=function)`, where the
+function takes the parsed options and returns an exit code. It is imported only when the subcommand
+is asked for, so one that is broken breaks nothing but itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from adjudge.cli._output import complain
+
+__all__ = ["GROUP", "add_plugins"]
+
+GROUP = "adjudge.commands"
+
+
+def add_plugins(commands: Any) -> None:
+    """Add a subcommand for each entry point; a name that is taken is reported and left out."""
+    found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    times = Counter(point.name for point in found)
+    for point in found:
+        if point.name in commands.choices or times[point.name] > 1:
+            complain(
+                f"adjudge: the command {point.name!r} of {point.value} is left out; "
+                "another one has that name."
+            )
+            continue
+        commands.add_parser(point.name, help=f"from {_origin(point)}", add_help=False).set_defaults(
+            run=_Plugin(point)
+        )
+        # Everything behind the name is the plug-in's to read.
+        commands.choices[point.name].add_argument("rest", nargs=argparse.REMAINDER)
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
+class _Plugin:
+    def __init__(self, point: EntryPoint) -> None:
+        self._point = point
+
+    def __call__(self, options: argparse.Namespace) -> int:
+        try:
+            configure = self._point.load()
+            parser = argparse.ArgumentParser(prog=f"adjudge {self._point.name}")
+            configure(parser)
+        except Exception as error:
+            complain(
+                f"adjudge: the command {self._point.name!r} of {_origin(self._point)} does not "
+                f"load: {type(error).__name__}: {error}"
+            )
+            return 2
+        try:
+            own = parser.parse_args(options.rest)
+        except SystemExit as stop:
+            return stop.code if isinstance(stop.code, int) else 2
+        return int(own.run(own))
