@@ -48,7 +48,7 @@ def test_a_verdict_that_holds_gives_the_decision():
         {"verdict": "deny"},
         {"verdict": "allow", "rule": "large"},
         {"verdict": "allow", "effective_args": {"amount": 6}},
-        {"verdict": "allow", "effective_args": {"amount": 5.5}},
+        {"verdict": "allow", "effective_args": {"amount": 5.0}},
     ],
 )
 def test_a_verdict_that_does_not_hold_fails_with_the_whole_decision(claim):

@@ -65,6 +65,8 @@ def main(page: Path) -> None:
     reader = ModuleType("__main__")
     reader.__file__ = str(page)
     sys.modules["__main__"] = reader
+    # A block may import a file that an earlier one saved, as a script in this folder could.
+    sys.path.insert(0, str(Path.cwd()))
     for block in blocks(page.read_text(encoding="utf-8")):
         print(f"{page.name}:{block.line}: {block.language}", flush=True)
         if block.title:

@@ -1,4 +1,4 @@
-"""For people who write policies: ask a policy about a call, answer approvals by script, keep events.
+"""For people who write policies: ask one about a call, script the approvals, keep the events.
 
 It needs the standard library alone and works under any test runner. Nothing here runs a tool or
 touches a file; what a path would resolve to is worked out from its text, unless it is given.
@@ -23,7 +23,7 @@ from adjudge._types import (
     ToolMetadata,
     Verdict,
 )
-from adjudge._values import EMPTY, freeze_object
+from adjudge._values import EMPTY, canonical_json, freeze_object
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle, compile_policy, evaluate
 
 __all__ = [
@@ -106,7 +106,7 @@ def assert_verdict(
         wrong.append(f"the rule {rule!r} did not decide")
     if effective_args is not None:
         final = asked.args if decision.effective_args is None else decision.effective_args
-        if freeze_object(effective_args) != final:
+        if canonical_json(effective_args) != canonical_json(final):
             wrong.append(f"the arguments would be {final!r}, not {effective_args!r}")
     if wrong:
         decided = ", ".join(decision.matched_rules) or "none"
@@ -139,6 +139,7 @@ class RecordingSink:
         self._lock = threading.Lock()
 
     def __call__(self, event: AuditEvent) -> None:
+        """Keep the event."""
         with self._lock:
             self._events.append(event)
 
@@ -197,6 +198,7 @@ class ScriptedApproval:
             return tuple(self._answers)
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalDecision:
+        """Give the next answer."""
         with self._lock:
             self._requests.append(request)
             if not self._answers:

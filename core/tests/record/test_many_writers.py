@@ -45,7 +45,9 @@ def test_two_processes_with_eight_threads_each_make_one_linear_chain(record):
     assert 2 * THREADS * 150 == result.lines
     assert () == result.residue
     assert {
-        (name, thread): list(range(150)) for name in ("first", "second") for thread in range(THREADS)
+        (name, thread): list(range(150))
+        for name in ("first", "second")
+        for thread in range(THREADS)
     } == written(record)
 
 
