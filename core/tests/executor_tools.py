@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from decimal import Decimal
+from pathlib import Path
 
 from adjudge import tool
 
@@ -14,7 +15,7 @@ from adjudge import tool
 @tool()
 async def describe(text: str, number: int = 3) -> dict[str, object]:
     """Say what arrived, and where it runs."""
-    return {"text": text, "number": number, "pid": os.getpid(), "cwd": os.getcwd()}
+    return {"text": text, "number": number, "pid": os.getpid(), "cwd": str(Path.cwd())}
 
 
 @tool()
@@ -65,8 +66,7 @@ def spin() -> None:
 @tool()
 def hang(pid_file: str) -> None:
     """Hang, after telling who hangs."""
-    with open(pid_file, "w") as file:
-        file.write(str(os.getpid()))
+    Path(pid_file).write_text(str(os.getpid()))
     time.sleep(600)
 
 

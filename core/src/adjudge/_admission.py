@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge._attempt import Attempt, Refusal, Steps, failure_text
-from adjudge._doors import Door
 from adjudge._effects import BindContext
 from adjudge._proposal import InvalidArguments
 from adjudge._record import to_json
-from adjudge._settings import Settings
 from adjudge._types import ActionRequest, CallContext, ExecutionContext, Principal
 from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
@@ -20,105 +19,101 @@ __all__ = ["Admission"]
 _NOBODY = Principal("user", "unknown")
 
 
+@dataclass(slots=True)
+class _Reading:
+    """What came of reading the arguments: them, or why they get no verdict, or why they deny."""
+
+    args: FrozenDict = field(default_factory=lambda: EMPTY)
+    given: frozenset[str] | None = None
+    injected: FrozenDict = field(default_factory=lambda: EMPTY)
+    unread: str | None = None
+    refusal: Refusal | None = None
+
+
 class Admission(Attempt):
     """An attempt that starts with a proposal."""
 
-    __slots__ = ("context", "extra")
-
-    def __init__(
-        self,
-        settings: Settings,
-        door: Door,
-        seq: int,
-        *,
-        extra: Mapping[str, Any] | None = None,
-        context: Callable[[], Any] | None = None,
-    ) -> None:
-        super().__init__(settings, door, seq)
-        self.extra = extra
-        self.context = context
+    __slots__ = ()
 
     def admit(self) -> Steps[tuple[ActionRequest, str | None]]:
         """Read the arguments, ask who is calling, and record the proposal.
 
         The text, where there is one, says why the arguments never get a verdict.
         """
-        door = self.door
-        refusal: Refusal | None = None
-        unread: str | None = None
-        args, given, injected = EMPTY, None, EMPTY
+        reading = self._read()
+        context: ExecutionContext | None = None
         try:
-            injected = door.injected()
-            admitted = door.admit()
-            args, given = admitted.args, admitted.given
-        except (NotAnObject, InvalidArguments) as error:
-            unread = str(error)
-        except ArgumentsRefused as error:
-            refusal = Refusal("refused_arguments", str(error), discharges="none")
-        except Exception as error:
-            why = f"the arguments could not be read: {failure_text(error)}"
-            refusal = Refusal("refused_arguments", why, discharges="none")
-        try:
-            context = yield from self._bind_context()
+            if self.context is None:
+                context = self.own_context(self._frozen_extra() if self.extra else EMPTY)
+            else:
+                context = yield from self._bind_context(self.context)
         except Refusal as failed:
-            context = None
-            refusal = refusal or failed
+            reading.refusal = reading.refusal or failed
         except BaseException:
             self.settled = True
-            self.request = self._request(args, given, injected, self._context(_NOBODY))
-            yield from self._propose(None, refusal is not None or unread is not None)
+            self._take_up(reading, None)
+            yield from self._propose(reading, None)
             raise
-        self.sent = args if given is None else FrozenDict({k: args[k] for k in args if k in given})
-        request = self._request(args, given, injected, context or self._context(_NOBODY))
-        self.request = request
-        who = None if context is None else context.principal
-        yield from self._propose(who, refusal is not None or unread is not None)
-        if refusal is not None:
-            raise refusal
-        return request, unread
+        request = self._take_up(reading, context)
+        if self.settings.records:
+            yield from self._propose(reading, context)
+        if reading.refusal is not None:
+            raise reading.refusal
+        return request, reading.unread
 
-    def _request(
-        self,
-        args: FrozenDict,
-        given: frozenset[str] | None,
-        injected: FrozenDict,
-        context: ExecutionContext,
-    ) -> ActionRequest:
+    def _read(self) -> _Reading:
         door = self.door
-        return ActionRequest(
+        reading = _Reading()
+        try:
+            reading.injected = door.injected()
+            admitted = door.admit(self.arguments)
+            reading.args, reading.given = admitted.args, admitted.given
+        except (NotAnObject, InvalidArguments) as error:
+            reading.unread = str(error)
+        except ArgumentsRefused as error:
+            reading.refusal = Refusal("refused_arguments", str(error), discharges="none")
+        except Exception as error:
+            why = f"the arguments could not be read: {failure_text(error)}"
+            reading.refusal = Refusal("refused_arguments", why, discharges="none")
+        return reading
+
+    def _take_up(self, reading: _Reading, context: ExecutionContext | None) -> ActionRequest:
+        """Make the request, as far as it is known."""
+        args, given = reading.args, reading.given
+        self.sent = args if given is None else FrozenDict({k: args[k] for k in args if k in given})
+        if context is None:
+            context = self._context(_NOBODY, None, ".", EMPTY, None)
+        door = self.door
+        self.request = ActionRequest(
             door.tool,
             args,
             self.settings.metadata(door),
             context,
             door.namespace,
             given,
-            injected,
+            reading.injected,
         )
+        return self.request
 
-    def _propose(self, who: Principal | None, unreadable: bool) -> Steps[None]:
-        if not self.settings.records:
-            return
-        assert self.request is not None
+    def _propose(self, reading: _Reading, context: ExecutionContext | None) -> Steps[None]:
         door = self.door
         body: dict[str, Any] = {
             "namespace": door.namespace,
             "call_id": door.call_id,
-            "principal": None if who is None else describe_principal(who),
+            "principal": None if context is None else describe_principal(context.principal),
         }
-        if not unreadable:
-            body["args"] = self.request.args
-        elif isinstance(door.arguments, str):
-            body["arguments_text"] = door.arguments
+        if reading.refusal is None and reading.unread is None:
+            body["args"] = reading.args
+        elif isinstance(self.arguments, str):
+            body["arguments_text"] = self.arguments
         else:
-            body["args"] = _described(door.arguments)
+            body["args"] = _described(self.arguments)
         yield from self.emit("step.proposed", body)
 
-    def _bind_context(self) -> Steps[ExecutionContext]:
-        """Give the context of this call: of the `context=` callable, or the guard's own."""
-        if self.context is None:
-            return self.own_context(self._frozen_extra())
+    def _bind_context(self, source: Callable[[], Any]) -> Steps[ExecutionContext]:
+        """Ask the `context=` callable who is calling (clause 26)."""
         try:
-            found = yield BindContext(self.context)
+            found = yield BindContext(source)
         except Exception as error:
             raise _context_failed(failure_text(error)) from error
         problem = _problem(found)
@@ -131,35 +126,30 @@ class Admission(Attempt):
                 session = freeze_object(session, where="context.session")
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
-        given = self._frozen_extra()
-        return self._context(
-            found.principal,
-            found.environment,
-            found.workspace,
-            FrozenDict({**given, **extra}) if given else extra,
-            session,
-        )
+        if self.extra:
+            extra = FrozenDict({**self._frozen_extra(), **extra})
+        return self._context(found.principal, found.environment, found.workspace, extra, session)
 
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        return self._context(settings.principal, settings.environment, settings.workspace, extra)
+        return self._context(
+            settings.principal, settings.environment, settings.workspace, extra, None
+        )
 
     def _frozen_extra(self) -> FrozenDict:
-        if not self.extra:
-            return EMPTY
         try:
-            return freeze_object(self.extra, where="extra")
+            return freeze_object(self.extra, where="extra")  # type: ignore[arg-type]
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
 
     def _context(
         self,
         principal: Principal,
-        environment: str | None = None,
-        workspace: str = ".",
-        extra: FrozenDict = EMPTY,
-        session: Mapping[str, Any] | None = None,
+        environment: str | None,
+        workspace: str,
+        extra: FrozenDict,
+        session: Mapping[str, Any] | None,
     ) -> ExecutionContext:
         return ExecutionContext(
             principal,

@@ -7,7 +7,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ from adjudge._redact import apply_redactor
 from adjudge._settings import Settings
 from adjudge._types import (
     ActionRequest,
+    ActionResult,
     AuditEvent,
     Decision,
     Obligation,
@@ -76,40 +77,59 @@ class Attempt:
     """The state of one attempt at one call."""
 
     __slots__ = (
+        "arguments",
+        "context",
         "correlation_id",
         "decision",
-        "discharged",
         "door",
         "ended",
         "entry",
+        "extra",
         "holder",
         "outcomes",
-        "phase",
         "request",
+        "result",
         "sent",
         "seq",
         "settings",
         "settled",
+        "started",
     )
 
-    def __init__(self, settings: Settings, door: Door, seq: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        door: Door,
+        seq: int,
+        arguments: str | Mapping[str, Any] = EMPTY,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        context: Callable[[], Any] | None = None,
+    ) -> None:
         self.settings = settings
         self.door = door
         self.seq = seq
+        self.arguments = arguments
+        self.extra = extra
+        self.context = context
         self.correlation_id = settings.correlation_id
-        self.phase = "propose"
         self.sent: FrozenDict = EMPTY
         """The original arguments, before any default."""
         self.request: ActionRequest | None = None
         self.decision: Decision | None = None
-        self.holder = ""
         self.entry: LedgerEntry | None = None
-        """The ledger's entry of this occurrence, while it is ours."""
-        self.outcomes: list[ObligationOutcome] = []
-        self.discharged: set[int] = set()
+        """The ledger's entry of this occurrence, while it is ours; `holder` is our name there."""
+        self.holder = ""
+        self.outcomes: dict[int, ObligationOutcome] = {}
+        """What came of the decision's obligations so far, by their place."""
+        self.started = False
+        """Whether the body has been called."""
+        self.result: ActionResult | None = None
+        """What the call came to, once that is certain."""
         self.settled = False
         """Whether the outcome stands: a record that fails from here on changes nothing."""
         self.ended = False
+        """Whether the terminal event is out."""
 
     @property
     def occurrence(self) -> str:
@@ -142,9 +162,8 @@ class Attempt:
         if self.ended:
             return
         self.ended = self.settled = True
-        if self.settings.records:
-            verdict = {} if self.decision is None else {"verdict": self.decision.verdict.value}
-            yield from self.emit(f"action.{outcome.value}", {**verdict, **body})
+        verdict = {} if self.decision is None else {"verdict": self.decision.verdict.value}
+        yield from self.emit(f"action.{outcome.value}", {**verdict, **body})
 
     def record_judgment(
         self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
@@ -211,19 +230,26 @@ class Attempt:
         Where the judging itself fails, that is a denial like any other (law 4).
         """
         try:
-            return (yield from self._judged(request))
+            missing = self._unresolved(request)
+            if missing:
+                request = yield from self._resolve(request, missing)
+            decision = self._evaluate(request)
+            if decision.effective_args is not None:
+                return (yield from self._judge_rewritten(request, decision))
         except Refusal as failed:
-            return request, Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
+            decision = Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
+        return request, decision
 
-    def _judged(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
-        request = yield from self._resolve(request)
-        decision = self._evaluate(request)
+    def _judge_rewritten(
+        self, request: ActionRequest, decision: Decision
+    ) -> Steps[tuple[ActionRequest, Decision]]:
         for _ in range(_MAX_ROUNDS):
             if decision.effective_args is None:
                 return request, decision
             final = self.completed(decision.effective_args)
             rewritten = replace(request, args=final)
-            known = yield from self._resolve(rewritten)
+            missing = self._unresolved(rewritten)
+            known = (yield from self._resolve(rewritten, missing)) if missing else rewritten
             if known is rewritten:
                 if same(final, decision.effective_args):
                     return request, replace(decision, effective_args=final)
@@ -267,7 +293,7 @@ class Attempt:
     def _evaluate(self, request: ActionRequest) -> Decision:
         settings = self.settings
         try:
-            decision: object = settings.evaluate(settings.policy, request, request.context)
+            decision: object = settings.evaluate(settings.policy, request)
         except Exception as error:
             raise _policy_failed(error) from error
         if not isinstance(decision, Decision) or decision.verdict not in _STRICTNESS:
@@ -277,14 +303,14 @@ class Attempt:
             )
         return decision
 
-    def _resolve(self, request: ActionRequest) -> Steps[ActionRequest]:
+    def _unresolved(self, request: ActionRequest) -> tuple[str, ...]:
         try:
             wanted = self.settings.policy.paths_to_resolve(request)
         except Exception as error:
             raise _policy_failed(error) from error
-        missing = tuple(path for path in wanted if path not in request.resolved)
-        if not missing:
-            return request
+        return tuple(path for path in wanted if path not in request.resolved) if wanted else ()
+
+    def _resolve(self, request: ActionRequest, missing: tuple[str, ...]) -> Steps[ActionRequest]:
         found = yield Resolve(missing, request.context.workspace)
         # What could not be resolved stays out, and `under` errs on it (clause 12).
         known = {path: found[path] for path in missing if path in found}
@@ -303,13 +329,16 @@ class Attempt:
         """
         assert self.decision is not None
         for index, obligation in enumerate(self.decision.obligations):
-            if index in self.discharged or phase not in (None, obligation.phase):
+            if index in self.outcomes or phase not in (None, obligation.phase):
                 continue
             if always_only and obligation.on != "always":
                 continue
-            self.discharged.add(index)
+            # Entered before it runs: once is once, also where it is interrupted.
+            self.outcomes[index] = ObligationOutcome(
+                obligation.id, obligation.phase, False, "it was interrupted"
+            )
             outcome = yield from self._discharge_one(obligation, request)
-            self.outcomes.append(outcome)
+            self.outcomes[index] = outcome
             if phase == "pre" and not outcome.fulfilled:
                 return outcome
         return None

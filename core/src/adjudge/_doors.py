@@ -46,8 +46,6 @@ class Door(Protocol):
     @property
     def declared(self) -> ToolMetadata | None: ...
     @property
-    def arguments(self) -> str | Mapping[str, Any]: ...
-    @property
     def control_flow(self) -> tuple[type[BaseException], ...]: ...
     @property
     def shadow(self) -> Callable[..., Any] | None:
@@ -69,7 +67,7 @@ class Door(Protocol):
         """Whether what runs the body answers with an `ActionResult`."""
         ...
 
-    def admit(self) -> Admitted:
+    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments; raises `ArgumentsRefused`, `NotAnObject` or `InvalidArguments`."""
         ...
 
@@ -96,11 +94,10 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolDoor:
-    """A tool of a `ToolSet`, run by the executor or in place."""
+    """A tool of a `ToolSet`, run by the executor or in place; made once for each tool."""
 
     definition: ToolDef
     signature: Signature
-    arguments: str | Mapping[str, Any]
     executor: Executor | None
 
     namespace = None
@@ -130,9 +127,9 @@ class ToolDoor:
         """What the tool declares."""
         return self.definition.metadata
 
-    def admit(self) -> Admitted:
+    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments and fill in the signature's defaults."""
-        sent = read_arguments(self.arguments)
+        sent = read_arguments(arguments)
         args = self.complete(sent)
         return Admitted(args) if args is sent else Admitted(args, frozenset(sent))
 
@@ -172,7 +169,6 @@ class UnknownToolDoor:
     """A name that no tool has; it is denied, and has no body."""
 
     tool: str
-    arguments: str | Mapping[str, Any]
 
     namespace = None
     call_id = None
@@ -184,9 +180,9 @@ class UnknownToolDoor:
     declared = None
     shadow = None
 
-    def admit(self) -> Admitted:
+    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments, for the record."""
-        return Admitted(read_arguments(self.arguments))
+        return Admitted(read_arguments(arguments))
 
     def injected(self) -> FrozenDict:
         """Nothing is injected here."""
@@ -209,7 +205,7 @@ class UnknownToolDoor:
         return
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FrameworkDoor:
     """A framework's continuation, which runs the body in place."""
 
@@ -251,20 +247,15 @@ class FrameworkDoor:
         return self.call.declared
 
     @property
-    def arguments(self) -> str | Mapping[str, Any]:
-        """What the model sent."""
-        return self.call.arguments
-
-    @property
     def control_flow(self) -> tuple[type[BaseException], ...]:
         """The exceptions by which the framework suspends a run."""
         return self.call.control_flow
 
-    def admit(self) -> Admitted:
+    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments, refuse forged injected ones, and normalise by the schema."""
         call = self.call
         try:
-            sent = read_arguments(call.arguments)
+            sent = read_arguments(arguments)
         except NotAnObject as error:
             if call.rejects_invalid_text:
                 raise

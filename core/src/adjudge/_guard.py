@@ -18,7 +18,7 @@ from adjudge._cancel import Cancelled
 from adjudge._doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
 from adjudge._drivers import drive, drive_sync
 from adjudge._effects import Mediating
-from adjudge._ledger import Ledger, LedgerEntry
+from adjudge._ledger import Ledger
 from adjudge._loop import LoopThread
 from adjudge._mediation import Mediation
 from adjudge._proposal import Effective, ProposedCall
@@ -81,10 +81,13 @@ class ToolGuard:
             ledger = approval.ledger
         sinks = tuple(sinks)
         self._tools = ToolSet() if tools is None else tools
-        self._executor = executor
+        self._doors = {
+            item.name: ToolDoor(item, self._tools.signature(item.name), executor)
+            for item in self._tools
+        }
         self._thread = LoopThread()
         self._recorder = Recorder(sinks, loop=self._thread.loop)
-        self._numbers = itertools.count()
+        self._next_number = itertools.count().__next__
         self._settings = Settings(
             policy=policy,
             evaluate=evaluate,
@@ -206,25 +209,26 @@ class ToolGuard:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def _next_number(self) -> int:
-        return next(self._numbers)
-
-    def _door(self, name: str, args: Mapping[str, Any] | str) -> Door:
-        if name not in self._tools:
-            return UnknownToolDoor(name, args)
-        return ToolDoor(self._tools.get(name), self._tools.signature(name), args, self._executor)
+    def _door(self, name: str) -> Door:
+        door = self._doors.get(name)
+        return UnknownToolDoor(name) if door is None else door
 
     def _checking(
         self, name: str, args: Mapping[str, Any] | str, extra: Mapping[str, Any] | None
     ) -> Mediating:
-        door = self._door(name, args)
-        return Mediation(self._settings, door, self._next_number(), extra=extra).run()
+        door = self._door(name)
+        return Mediation(self._settings, door, self._next_number(), args, extra=extra).run()
 
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
     ) -> Mediating:
-        door = FrameworkDoor(call, execute)
-        return Mediation(self._settings, door, self._next_number(), context=context).run()
+        return Mediation(
+            self._settings,
+            FrameworkDoor(call, execute),
+            self._next_number(),
+            call.arguments,
+            context=context,
+        ).run()
 
     def _resuming(self, pending_id: str, answer: ApprovalDecision) -> Mediating:
         return resume_entry(
@@ -232,11 +236,8 @@ class ToolGuard:
             pending_id,
             answer,
             next_seq=self._next_number,
-            door_for=self._door_of_entry,
+            door_for=self._door,
         )
-
-    def _door_of_entry(self, entry: LedgerEntry) -> Door:
-        return self._door(entry.tool, entry.args)
 
 
 def _now() -> datetime:

@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from adjudge._ledger import EntryState, LedgerEntry
+from adjudge._ledger import WAITING, EntryState, LedgerEntry
 from adjudge._types import Outcome, Principal
 from adjudge._values import canonical_json, freeze_object
 from adjudge.errors import ArgumentsRefused, LedgerError
@@ -93,6 +93,8 @@ def _check_agreement(entry: LedgerEntry) -> None:
         raise _bad(entry.id, "outcome", f"is {entry.outcome!r} in the state {entry.state.value}")
     if entry.state is EntryState.CLAIMED and entry.holder is None:
         raise _bad(entry.id, "holder", "is missing from a claimed entry")
+    if entry.state in WAITING and entry.holder is not None:
+        raise _bad(entry.id, "holder", f"is {entry.holder!r} although the entry waits")
     if len(entry.grants) > max(1, len(entry.approver_sets)):
         raise _bad(entry.id, "grants", "are more than there are approver sets")
 

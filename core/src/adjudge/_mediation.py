@@ -9,7 +9,7 @@ and 7).
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,11 +17,9 @@ from adjudge._admission import Admission
 from adjudge._approvals import PauseApproval
 from adjudge._asking import ask_handler, pause
 from adjudge._attempt import Refusal, Steps, failure_text, final_request
-from adjudge._doors import Door
 from adjudge._effects import Execute, Mediating, Preview, Raised
 from adjudge._inline import call_arguments
 from adjudge._ledger import EntryState
-from adjudge._settings import Settings
 from adjudge._texts import dry_run_text
 from adjudge._types import (
     ActionRequest,
@@ -41,22 +39,7 @@ __all__ = ["Mediation"]
 class Mediation(Admission):
     """One attempt at one call, from the proposal to the terminal event."""
 
-    __slots__ = ("result", "started")
-
-    def __init__(
-        self,
-        settings: Settings,
-        door: Door,
-        seq: int,
-        *,
-        extra: Mapping[str, Any] | None = None,
-        context: Callable[[], Any] | None = None,
-    ) -> None:
-        super().__init__(settings, door, seq, extra=extra, context=context)
-        self.started = False
-        """Whether the body has been called."""
-        self.result: ActionResult | None = None
-        """What the body came to, once it has."""
+    __slots__ = ()
 
     def run(self) -> Mediating:
         """Mediate a proposal."""
@@ -91,7 +74,8 @@ class Mediation(Admission):
             raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
         request, decision = yield from self.judge(request)
         self.request, self.decision = request, decision
-        yield from self.record_judgment(request, decision, phase="propose")
+        if self.settings.records:
+            yield from self.record_judgment(request, decision, phase="propose")
         return (yield from self._enforce(request, decision))
 
     def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
@@ -141,7 +125,7 @@ class Mediation(Admission):
                 "shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}"
             ) from error
         yield from self.discharge(None, request, always_only=True)
-        self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes))
+        self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes.values()))
         yield from self.end(Outcome.PREVIEWED, {"preview": preview})
         return self.governed(Outcome.PREVIEWED)
 
@@ -212,9 +196,8 @@ class Mediation(Admission):
             raise error
         if isinstance(error, door.control_flow):
             self.settled = True
-            yield from self._settle(EntryState.FINISHED, Outcome.SUSPENDED)
-            if self.settings.records:
-                yield from self.emit("action.suspended", {})
+            yield from self._settle(Outcome.SUSPENDED)
+            yield from self.emit("action.suspended", {})
             self.ended = True
             return Raised(error)
         self.settled = True
@@ -228,31 +211,30 @@ class Mediation(Admission):
         """The body has ended: put it down in the ledger, run the `post` obligations, record it."""
         self.result = result
         outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
-        yield from self._settle(EntryState.FINISHED, outcome)
+        if self.entry is not None:
+            yield from self._settle(outcome)
         if self.decision is not None and self.decision.obligations:
             assert self.request is not None
             yield from self.discharge("post", final_request(self.request, self.decision))
-            self.result = _with_obligations(result, self.outcomes)
-        yield from self._end_body(outcome)
+            self.result = replace(result, obligations=tuple(self.outcomes.values()))
+        if self.settings.records:
+            yield from self._end_body(outcome)
         return self.governed(outcome)
 
     def _end_body(self, outcome: Outcome) -> Steps[None]:
         result = self.result
         assert result is not None
-        if not self.settings.records:
-            self.ended = True
-            return
         body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
         if outcome is Outcome.FAILED:
             body |= {"code": result.code, "error": result.error}
         yield from self.end(outcome, body)
 
-    def _settle(self, state: EntryState, outcome: Outcome) -> Steps[None]:
+    def _settle(self, outcome: Outcome) -> Steps[None]:
         """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
         if self.entry is None:
             return
         try:
-            yield from self.settle_entry(state, outcome=outcome.value)
+            yield from self.settle_entry(EntryState.FINISHED, outcome=outcome.value)
         except Exception:
             self.entry = None
 
@@ -267,10 +249,10 @@ class Mediation(Admission):
                 final_request(self.request, self.decision),
                 always_only=refusal.discharges == "always",
             )
+        yield from self._settle(Outcome.DENIED)
         self.result = ActionResult(
-            False, None, refusal.reason, refusal.code, obligations=tuple(self.outcomes)
+            False, None, refusal.reason, refusal.code, obligations=tuple(self.outcomes.values())
         )
-        yield from self._settle(EntryState.FINISHED, Outcome.DENIED)
         yield from self.end(Outcome.DENIED, {"code": refusal.code, "reason": refusal.reason})
         return self.governed(Outcome.DENIED)
 
@@ -282,10 +264,10 @@ class Mediation(Admission):
                 # The body has ended, and the record says so whatever came after it.
                 yield from self._end_body(Outcome.COMPLETED if self.result.ok else Outcome.FAILED)
             elif isinstance(error, CancelledError | GeneratorExit):
-                yield from self._settle(EntryState.FINISHED, Outcome.CANCELLED)
+                yield from self._settle(Outcome.CANCELLED)
                 yield from self.end(Outcome.CANCELLED, {"started": self.started})
             else:
-                yield from self._settle(EntryState.FINISHED, Outcome.FAILED)
+                yield from self._settle(Outcome.FAILED)
                 yield from self.end(
                     Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
                 )
@@ -313,9 +295,3 @@ def _checked_result(value: object, elapsed: float) -> ActionResult:
         text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
         return ActionResult(False, None, text, "executor_failed", elapsed)
     return value
-
-
-def _with_obligations(result: ActionResult, outcomes: list[Any]) -> ActionResult:
-    return ActionResult(
-        result.ok, result.value, result.error, result.code, result.duration_ms, tuple(outcomes)
-    )

@@ -24,6 +24,7 @@ Redactor = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 _ARGUMENT_FIELDS = ("args", "effective_args", "edited_args")
 _MAX_NESTING = 128
+_MAX_KNOWN = 4096
 _PATH = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]|\[\"([^\"]*)\"\]")
 _log = logging.getLogger("adjudge")
 
@@ -108,6 +109,7 @@ class _Redactor:
             for field in _ARGUMENT_FIELDS[1:]
         )
         self._digests = digests
+        self._known: dict[tuple[str, int], bool] = {}
 
     def __call__(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         redacted = self._mapping(body, self._paths, 0)
@@ -118,10 +120,17 @@ class _Redactor:
         return redacted
 
     def _is_secret(self, name: str, value: object) -> bool:
-        words = words_of(name)
-        if words in self._allowed:
-            return False
-        return words in self._names or is_secret_name(name, value)
+        key = (name, _sort_of(value))
+        known = self._known.get(key)
+        if known is None:
+            words = words_of(name)
+            known = words not in self._allowed and (
+                words in self._names or is_secret_name(name, value)
+            )
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = known
+        return known
 
     def _walk(self, value: Any, paths: tuple[_Path, ...], depth: int) -> Any:
         if any(not path for path in paths):
@@ -172,7 +181,16 @@ def _named_value(value: Mapping[Any, Any]) -> str | None:
     return None
 
 
+def _sort_of(value: object) -> int:
+    """Tell values apart as far as `is_secret_name` does."""
+    if isinstance(value, int | float):
+        return 2 if isinstance(value, bool) else 0
+    return 1 if isinstance(value, str | list | tuple) else 2
+
+
 def _below(paths: tuple[_Path, ...], step: str) -> tuple[_Path, ...]:
+    if not paths:
+        return ()
     return tuple(path[1:] for path in paths if path[0] in (step, "*"))
 
 

@@ -42,7 +42,7 @@ def resume_entry(
     answer: object,
     *,
     next_seq: Callable[[], int],
-    door_for: Callable[[LedgerEntry], Door],
+    door_for: Callable[[str], Door],
 ) -> Mediating:
     """Mediate the resumption of the paused call with that id."""
     ledger = settings.ledger
@@ -66,7 +66,7 @@ def resume_entry(
         # Whether the claim went through is not known here; the ledger knows.
         yield from _give_back(ledger, pending_id, holder)
         return Raised(error)
-    resumption = Resumption(settings, door_for(entry), entry.seq)
+    resumption = Resumption(settings, door_for(entry.tool), entry.seq, entry.args)
     return (yield from resumption.run_claimed(entry, holder, answer))
 
 
@@ -120,7 +120,7 @@ class _TurnedAway(Mediation):
         self, settings: Settings, pending_id: str, entry: LedgerEntry | None, seq: int
     ) -> None:
         tool = "<unknown>" if entry is None else entry.tool
-        super().__init__(settings, UnknownToolDoor(tool, EMPTY), seq)
+        super().__init__(settings, UnknownToolDoor(tool), seq)
         self.pending_id = pending_id
         self.request = ActionRequest(tool, EMPTY, None, self.own_context())
         if entry is not None:
@@ -158,7 +158,7 @@ class Resumption(Mediation):
     def _from_entry(self, entry: LedgerEntry, answer: object) -> Steps[GovernedCall | Raised]:
         assert self.request is not None
         try:
-            admitted = self.door.admit()
+            admitted = self.door.admit(self.arguments)
         except (ArgumentsRefused, NotAnObject, InvalidArguments) as error:
             raise Refusal(
                 "policy_changed", f"the tool has changed, propose again: {error}"

@@ -77,6 +77,11 @@ _KNOWN = re.compile(
     """,
     re.VERBOSE,
 )
+# Text without any of these shows no secret that would be found, and is most text.
+_MAYBE = re.compile(
+    r"[=:]|--|AKIA|gh[pousr]_|github_pat|glpat|sk-|xox|AIza|eyJ|\b(?:bearer|basic|digest|negotiate)\b",
+    re.IGNORECASE,
+)
 # A bare "password is" is English: only a flag may have its value after a space.
 _SEPARATOR = r"\s{0,8}(?:=>|:=|[=:])\s{0,8}"
 _PAIR = re.compile(
@@ -92,6 +97,8 @@ _NAMES_OF_LONG_VALUES = ("cookie", "cookies", "authorization")
 
 def redact_text(text: str, is_secret: Callable[[str, object], bool] = is_secret_name) -> str:
     """Give the text without the secrets that it shows; `is_secret` judges a name and its value."""
+    if _MAYBE.search(text) is None:
+        return text
     text = _KNOWN.sub(REDACTED, text)
     text = _USER_INFO.sub(REDACTED + "@", text)
     text = "".join(_without_pairs(text, is_secret))

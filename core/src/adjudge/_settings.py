@@ -44,7 +44,7 @@ class Settings:
     """What a guard is made of, as mediation sees it."""
 
     policy: Any
-    evaluate: Callable[[Any, ActionRequest, ExecutionContext], Decision]
+    evaluate: Callable[[Any, ActionRequest], Decision]
     correlation_id: str
     records: bool
     principal: Principal

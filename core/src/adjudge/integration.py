@@ -18,7 +18,17 @@ from adjudge._proposal import Effective, InvalidArguments, ProposedCall
 from adjudge._schema import Normalised, normalise
 from adjudge._texts import denied_text, dry_run_text
 from adjudge._tools import is_async
-from adjudge._values import EMPTY, FrozenDict, FrozenList, OpaqueValue, freeze, freeze_object, thaw
+from adjudge._values import (
+    EMPTY,
+    FrozenDict,
+    FrozenList,
+    OpaqueValue,
+    canonical_json,
+    digest,
+    freeze,
+    freeze_object,
+    thaw,
+)
 
 __all__ = [
     "EMPTY",
@@ -29,7 +39,9 @@ __all__ = [
     "Normalised",
     "OpaqueValue",
     "ProposedCall",
+    "canonical_json",
     "denied_text",
+    "digest",
     "dry_run_text",
     "freeze",
     "freeze_object",

@@ -107,8 +107,14 @@ def bench():
 
 
 @pytest.fixture(params=["async", "sync"])
-def check(request):
-    """Check a call through the async door, and through the sync one inside a running loop."""
+def door(request):
+    """Say through which door this test goes."""
+    return request.param
+
+
+@pytest.fixture
+def check(door):
+    """Check a call through the async door, or through the sync one inside a running loop."""
 
     async def through_async(guard, *args, **kwargs):
         return await guard.check(*args, **kwargs)
@@ -116,12 +122,25 @@ def check(request):
     async def through_sync(guard, *args, **kwargs):
         return guard.check_sync(*args, **kwargs)
 
-    return through_async if request.param == "async" else through_sync
+    return through_async if door == "async" else through_sync
 
 
-@pytest.fixture(params=["async", "sync"])
-def govern(request):
-    """Govern a continuation through the async door, and through the sync one."""
+@pytest.fixture
+def resume(door):
+    """Resume a call through the same door."""
+
+    async def through_async(guard, *args):
+        return await guard.resume(*args)
+
+    async def through_sync(guard, *args):
+        return guard.resume_sync(*args)
+
+    return through_async if door == "async" else through_sync
+
+
+@pytest.fixture
+def govern(door):
+    """Govern a continuation through the same door."""
 
     async def through_async(guard, call, execute, **kwargs):
         async def continuation(effective):
@@ -132,7 +151,7 @@ def govern(request):
     async def through_sync(guard, call, execute, **kwargs):
         return guard.govern_call_sync(call, execute, **kwargs)
 
-    return through_async if request.param == "async" else through_sync
+    return through_async if door == "async" else through_sync
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -17,19 +17,6 @@ GRANT = ApprovalDecision(True, "ana", "fine")
 REFUSE = ApprovalDecision(False, "ana", "no")
 
 
-@pytest.fixture(params=["async", "sync"])
-def resume(request):
-    """Resume through both doors."""
-
-    async def through_async(guard, *args):
-        return await guard.resume(*args)
-
-    async def through_sync(guard, *args):
-        return guard.resume_sync(*args)
-
-    return through_async if request.param == "async" else through_sync
-
-
 def pausing(bench, ledger, *rules, **settings):
     """Make a guard that pauses."""
     return bench.guard(*rules, on_approval=pause_approval(ledger), **settings)
@@ -49,7 +36,7 @@ async def test_a_paused_call_has_run_nothing(bench, check, ledger):
 
 
 async def test_granted_it_runs_once_under_its_old_number(bench, check, resume, ledger):
-    """A grant consumes the pause; the events go on under the call's own number, without a proposal."""
+    """A grant consumes the pause; the events go on under the call's own number."""
     guard = pausing(bench, ledger, ASK)
     await check(guard, "note", {"text": "first"})
     call = await check(guard, "pay", {"to": "x"})

@@ -194,7 +194,9 @@ def test_a_host_is_matched_exactly_or_as_a_subdomain(host, entry, expected):
     assert expected == host_matches(host, ["other.example", entry])
 
 
-@pytest.mark.parametrize("entry", ["example.com", "*.Example.com.", "localhost", "10.0.0.1", "[::1]"])
+@pytest.mark.parametrize(
+    "entry", ["example.com", "*.Example.com.", "localhost", "10.0.0.1", "[::1]"]
+)
 def test_a_host_is_a_good_entry(entry):
     """A host, a wildcard for subdomains, an address."""
     assert host_pattern_problem(entry) is None
@@ -202,7 +204,17 @@ def test_a_host_is_a_good_entry(entry):
 
 @pytest.mark.parametrize(
     "entry",
-    ["https://example.com", "example.com:80", "example.com/", "*", "*.*.x", "a.*.b", "b\u00fccher.de", ".x", "[1]"],
+    [
+        "https://example.com",
+        "example.com:80",
+        "example.com/",
+        "*",
+        "*.*.x",
+        "a.*.b",
+        "b\u00fccher.de",
+        ".x",
+        "[1]",
+    ],
 )
 def test_anything_else_in_a_host_list_is_refused(entry):
     """An entry that no host could ever equal is named."""

@@ -17,7 +17,7 @@ from adjudge.errors import RecordError
 
 
 def test_an_independent_reader_can_check_the_chain(event, record):
-    """A line's hash is the SHA-256 of its bytes without the hash, and links to the line before it."""
+    """A line's hash is the SHA-256 of its bytes without the hash, and the next one names it."""
     sink = hash_chained_sink(record)
     for seq in range(3):
         sink(event(seq))

@@ -1,4 +1,4 @@
-"""The recorder: every sink gets every event, within a bounded time, and only a required one matters."""
+"""The recorder: every sink gets every event in a bounded time, and only a required one matters."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Gate:
         self.gate = threading.Event()
 
     def __call__(self, event):
+        """Take an event, once the gate is open."""
         self.gate.wait(10)
         self.seen.append(event.seq)
 
@@ -165,7 +166,7 @@ async def test_a_blocking_sync_sink_is_bounded_and_then_not_waited_for(emit, eve
 
 
 async def test_a_hanging_async_sink_is_bounded_and_cancelled(emit, event):
-    """An async sink that hangs is cancelled at the time-out and costs the call no more than that."""
+    """An async sink that hangs is cancelled at the time-out and costs no more than that."""
     cancelled = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -305,7 +306,7 @@ async def test_a_sink_sees_the_callers_context_variables(emit, event):
 
 
 async def test_a_full_queue_drops_and_counts(event, caplog):
-    """Behind a sink that hangs no more than a bound of events waits; the recovery says what is lost."""
+    """Behind a sink that hangs a bounded number of events waits; the recovery says what is lost."""
     gate = Gate()
     recorder = Recorder([gate], timeout_seconds=SHORT)
     for seq in range(1010):

@@ -41,6 +41,7 @@ def forged(line, change):
 
 
 def blank(value):
+    """Blank both hashes."""
     value.update(hash="", prev_hash="")
 
 
@@ -146,7 +147,7 @@ def test_a_chain_in_another_form_is_refused_although_its_hashes_fit(record, even
 
 
 def test_a_sound_record_says_what_it_cannot_rule_out(record, lines):
-    """Without a head that was kept, a cut end and a forged file cannot be seen, and that is said."""
+    """Without a head that was kept, a cut end and a forged file cannot be seen; that is said."""
     result = verify_chain(record)
 
     assert (True, COUNT, None) == (result.intact, result.lines, result.broken_at)

@@ -25,9 +25,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
     for command in (_init, _policy, _verify, _run):
         command.add(commands)
-    add_plugins(commands)
+    plugins = add_plugins(commands)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        options = parser.parse_args(argv)
+        if arguments and arguments[0] in plugins:
+            # All that follows is the plug-in's to read.
+            return plugins[arguments[0]](arguments[1:])
+        return _run_ours(parser, arguments)
+    except AdjudgeError as error:
+        complain(f"adjudge: {error}")
+        return 2
+    except KeyboardInterrupt:
+        complain("adjudge: interrupted")
+        return 130
+
+
+def _run_ours(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+    try:
+        options = parser.parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     if options.version:
@@ -35,14 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "run" not in options:
         complain(parser.format_help())
         return 2
-    try:
-        return int(options.run(options))
-    except AdjudgeError as error:
-        complain(f"adjudge: {error}")
-        return 2
-    except KeyboardInterrupt:
-        complain("adjudge: interrupted")
-        return 130
+    return int(options.run(options))
 
 
 def _version() -> int:

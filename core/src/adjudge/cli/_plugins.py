@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from adjudge.cli._output import complain
 
-__all__ = ["GROUP", "add_plugins"]
+__all__ = ["GROUP", "Plugin", "add_plugins"]
 
 GROUP = "adjudge.commands"
 
 
-def add_plugins(commands: Any) -> None:
-    """Add a subcommand for each entry point; a name that is taken is reported and left out."""
+def add_plugins(commands: Any) -> dict[str, Plugin]:
+    """Give the plug-ins by name, and list them in the help.
+
+    A name that is taken is reported and left out.
+    """
+    plugins = {}
     found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     times = Counter(point.name for point in found)
     for point in found:
@@ -31,22 +36,23 @@ def add_plugins(commands: Any) -> None:
                 "another one has that name."
             )
             continue
-        commands.add_parser(point.name, help=f"from {_origin(point)}", add_help=False).set_defaults(
-            run=_Plugin(point)
-        )
-        # Everything behind the name is the plug-in's to read.
-        commands.choices[point.name].add_argument("rest", nargs=argparse.REMAINDER)
+        commands.add_parser(point.name, help=f"from {_origin(point)}")
+        plugins[point.name] = Plugin(point)
+    return plugins
 
 
 def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value
 
 
-class _Plugin:
+class Plugin:
+    """One subcommand of another distribution; called with its arguments, it gives its exit code."""
+
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
 
-    def __call__(self, options: argparse.Namespace) -> int:
+    def __call__(self, arguments: Sequence[str]) -> int:
+        """Import it, let it read its arguments, and run it."""
         try:
             configure = self._point.load()
             parser = argparse.ArgumentParser(prog=f"adjudge {self._point.name}")
@@ -58,7 +64,7 @@ class _Plugin:
             )
             return 2
         try:
-            own = parser.parse_args(options.rest)
+            options = parser.parse_args(arguments)
         except SystemExit as stop:
             return stop.code if isinstance(stop.code, int) else 2
-        return int(own.run(own))
+        return int(options.run(options))

@@ -31,7 +31,9 @@ def evaluate(
         if isinstance(policy, LayeredPolicyBundle):
             return decide_layers(policy._compiled, policy.merge, request, context)
         compiled = policy._compiled
-        return decide(compiled, compiled.prepared(request, context))
+        if context is not None or compiled.declarations:
+            request = compiled.prepared(request, context)
+        return decide(compiled, request)
     except Exception as error:
         return Decision(
             Verdict.DENY,

@@ -64,24 +64,50 @@ class Judgement:
     default_holds: bool
 
 
-@dataclass(slots=True)
 class _Search:
     """What asking the rules in order gave: the first that matches, and what was passed."""
 
-    rule: CompiledRule | None
-    met: Met
-    floors: list[Decision]
-    doubtful: list[CompiledRule]
-    restriction_erred: bool
+    __slots__ = ("doubtful", "floors", "met", "restriction_erred", "rule")
+
+    def __init__(self) -> None:
+        self.rule: CompiledRule | None = None
+        self.met: Met = False
+        self.floors: list[Decision] = []
+        self.doubtful: list[CompiledRule] = []
+        self.restriction_erred = False
+
+    def take(self, rule: CompiledRule, met: Met) -> bool:
+        """Note how a rule stands; say whether the search ends with it."""
+        if isinstance(met, Fault):
+            self.floors.append(_floor(rule, met))
+            self.restriction_erred |= rule.verdict in _RESTRICTING
+        elif met is DOUBT:
+            self.doubtful.append(rule)
+        elif met is not False:
+            self.rule, self.met = rule, met
+            return True
+        return False
 
 
 def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
     """Decide by one policy alone, defaults included."""
-    search = _search(policy, request)
-    rule = search.rule
-    if rule is not None and rule.final and not search.floors and not search.doubtful:
-        assert rule.decision is not None
-        return rule.decision
+    search: _Search | None = None
+    for rule in policy.rules_for(request.tool):
+        try:
+            met = rule.test(request, None)
+        except Exception as error:
+            met = raised(error)
+        if met is False:
+            continue
+        if search is None:
+            if met is True and rule.final:
+                assert rule.decision is not None
+                return rule.decision
+            search = _Search()
+        if search.take(rule, met):
+            break
+    if search is None:
+        return default_decision(policy, request)
     judgement = _conclude(policy, request, search)
     if judgement.decision is not None:
         return judgement.decision
@@ -90,28 +116,11 @@ def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
 
 def judge(policy: CompiledPolicy, request: ActionRequest) -> Judgement:
     """Judge by one layer: None as decision where no rule of it matches."""
-    return _conclude(policy, request, _search(policy, request))
-
-
-def _search(policy: CompiledPolicy, request: ActionRequest) -> _Search:
-    floors: list[Decision] = []
-    doubtful: list[CompiledRule] = []
-    restriction_erred = False
+    search = _Search()
     for rule in policy.rules_for(request.tool):
-        try:
-            met = rule.test(request, None)
-        except Exception as error:
-            met = raised(error)
-        if met is False:
-            continue
-        if isinstance(met, Fault):
-            floors.append(_floor(rule, met))
-            restriction_erred = restriction_erred or rule.verdict in _RESTRICTING
-        elif met is DOUBT:
-            doubtful.append(rule)
-        else:
-            return _Search(rule, met, floors, doubtful, restriction_erred)
-    return _Search(None, False, floors, doubtful, restriction_erred)
+        if search.take(rule, rule.ask(request)):
+            break
+    return _conclude(policy, request, search)
 
 
 def _conclude(policy: CompiledPolicy, request: ActionRequest, search: _Search) -> Judgement:

@@ -16,7 +16,7 @@ from adjudge._values import OpaqueValue, kind_of
 from adjudge.errors import PolicyCompileError
 from adjudge.policy import _locations
 from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
-from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Place, Ref
+from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Path, Place, Ref
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
 from adjudge.policy._patterns import SubjectTooLong, UnsafePattern, compile_pattern
 from adjudge.policy._subjects import Subject, subject
@@ -133,6 +133,8 @@ def _always(_request: ActionRequest, _item: Any) -> Answer:
 def _all_of(parts: list[Matcher]) -> Matcher:
     if len(parts) <= 1:
         return parts[0] if parts else _always
+    if len(parts) == 2:
+        return _both(*parts)
 
     def all_hold(request: ActionRequest, item: Any) -> Answer:
         answer: Answer = True
@@ -145,6 +147,19 @@ def _all_of(parts: list[Matcher]) -> Matcher:
         return answer
 
     return all_hold
+
+
+def _both(first: Matcher, second: Matcher) -> Matcher:
+    def both_hold(request: ActionRequest, item: Any) -> Answer:
+        one = first(request, item)
+        if one is False:
+            return False
+        other = second(request, item)
+        if other is False or one is True:
+            return other
+        return one if other is True else _first(one, other)
+
+    return both_hold
 
 
 def _any_of(parts: list[Matcher]) -> Matcher:
@@ -191,7 +206,9 @@ def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
     elif isinstance(leaf.operand, Ref):
         matcher = _with_reference(leaf, read, where, reading)
     elif leaf.operator in TESTS:
-        matcher = _with_literal(read, _literal_test(leaf, where, reading), reading.absent)
+        matcher = _with_literal(
+            leaf.path, read, _literal_test(leaf, where, reading), reading.absent
+        )
     else:
         matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
     if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
@@ -234,7 +251,17 @@ def _uncompilable(place: Place, sentence: str) -> PolicyCompileError:
     return PolicyCompileError(f"{':'.join([*known, place.path])}: {sentence}")
 
 
-def _with_literal(read: Subject, test: Test, absent: bool) -> Matcher:
+def _with_literal(path: Path, read: Subject, test: Test, absent: bool) -> Matcher:
+    if path.root == "args" and len(path.steps) == 1:
+        # Most tests are of this shape, and reading in place nearly halves their cost.
+        key = str(path.steps[0])
+
+        def holds_of_argument(request: ActionRequest, _item: Any) -> Answer:
+            value = request.args.get(key)
+            return absent if value is None else test(value)
+
+        return holds_of_argument
+
     def holds(request: ActionRequest, item: Any) -> Answer:
         value = read(request, item)
         if value is None:

@@ -80,7 +80,7 @@ class Problems:
 
     def __init__(self, *, file: str | None = None) -> None:
         self.file = file
-        self._found: dict[str, tuple[int, int]] = {}
+        self._found: dict[tuple[Place, str], None] = {}
         self._rules: dict[str, str] = {}
 
     def name_rule(self, path: str, rule_id: str) -> None:
@@ -89,8 +89,7 @@ class Problems:
 
     def add(self, place: Place, message: str) -> None:
         """Note one problem; the message is a whole sentence."""
-        sentence = f"{self._where(place)}{message}"
-        self._found.setdefault(sentence, (place.line or 0, place.column or 0))
+        self._found[place, message] = None
 
     def add_text(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         """Note a problem of the text as a whole."""
@@ -99,7 +98,8 @@ class Problems:
     def stop_if_any(self) -> None:
         """Raise `PolicyCompileError` with all that was found, in the order of the text."""
         if self._found:
-            raise PolicyCompileError(sorted(self._found, key=self._found.__getitem__))
+            found = sorted(self._found, key=lambda each: (each[0].line or 0, each[0].column or 0))
+            raise PolicyCompileError([f"{self._where(place)}{text}" for place, text in found])
 
     def _where(self, place: Place) -> str:
         position = ""

@@ -76,8 +76,8 @@ class OperandReader:
             return self._ref(path, operator, only, name)
         if only is not None and only.key == "literal" and operator not in _WITHOUT_REF:
             operand = self._literal(operator, only.value, name)
-        elif operator == "eq" and _kind_at(path) == "bool":
-            # YAML 1.1's words for bools are no surprise where nothing else can stand.
+        elif operator == "eq" and _kind_at(path) == "bool" and not _is_null(node):
+            # YAML 1.1's words for bools are no surprise where only a bool or null can stand.
             return self._bool(node, name)
         else:
             operand = self._readers[operator](node, name)
@@ -297,12 +297,17 @@ class OperandReader:
         for member in members:
             if kind_of(member) not in (expected, "null"):
                 is_list = operator == "eq" and isinstance(node, Items)
-                hint = f" Write {path.text}.in." if is_list else ""
+                shown = ".".join(map(str, (path.root, *path.steps)))
+                hint = f" Write {shown}.in." if is_list else ""
                 self._problems.add(
                     node.place,
-                    f"{path.text} is a {expected}, which no {kind_of(member)} equals.{hint}",
+                    f"{shown} is a {expected}, which no {kind_of(member)} equals.{hint}",
                 )
                 return
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.value is None
 
 
 def _kind_at(path: Path) -> str | None:

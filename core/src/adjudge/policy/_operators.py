@@ -80,13 +80,13 @@ def _finite(number: int | float | Decimal) -> bool:
     return number.is_finite() if isinstance(number, Decimal) else math.isfinite(number)
 
 
-def _exactly(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
+def _exactly(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
     """Compare two finite numbers exactly, whatever traps the caller's decimal context has set."""
     if isinstance(left, Decimal) and isinstance(right, float):
         right = Decimal.from_float(right)  # noqa: FURB164  (its constructor obeys the traps)
     elif isinstance(left, float) and isinstance(right, Decimal):
         left = Decimal.from_float(left)  # noqa: FURB164  (as above)
-    return bool(compare(left, right))
+    return compare(left, right)
 
 
 def _every(answers: Any) -> bool | None:
@@ -169,13 +169,13 @@ def _is_number(value: Any) -> bool:
     return kind_of(value) == "number" and _finite(value)
 
 
-def _order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, str], Test]:
+def _order(compare: Callable[[Any, Any], bool]) -> Callable[[Any, str], Test]:
     def make(operand: Any, where: str) -> Test:
         if isinstance(operand, str):
 
             def in_text_order(value: Any) -> Answer:
                 if isinstance(value, str):
-                    return bool(compare(value, operand))
+                    return compare(value, operand)
                 return wrong_kind(where, value, "a string")
 
             return in_text_order
@@ -184,8 +184,8 @@ def _order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, str], Test]:
         plain = not isinstance(operand, Decimal)
 
         def in_order(value: Any) -> Answer:
-            if type(value) is int and plain:
-                return bool(compare(value, operand))
+            if plain and type(value) is int:
+                return compare(value, operand)
             if _is_number(value):
                 return _exactly(compare, value, operand)
             return wrong_kind(where, value, "a number")

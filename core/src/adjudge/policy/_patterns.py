@@ -27,13 +27,14 @@ __all__ = [
     "compile_pattern",
 ]
 
-MAX_PATTERN = 4_000
+MAX_PATTERN = 2_000
 MAX_LINEAR = 1024 * 1024
 MAX_QUADRATIC = 4 * 1024
 
-# The steps that a search may take in its longest subject.
-_MAX_STEPS = 2**27
-_MAX_STEPS_LINEAR = 2**26
+# In how many ways one start may lead to one place, by the degree of the cost, so that the longest
+# subject takes seconds at worst.
+_MOST_WAYS = {1: 512, 2: 8}
+_MOST_WAYS_IN_LONG_TEXT = 16
 
 _HELP = (
     "Tie it to the start with ^, let neighbouring repeats match different characters ([^,]* for "
@@ -135,7 +136,7 @@ def _cost(parsed: Any) -> Cost:
             f"The pattern can take time with the power {cost.degree} of the text's length: several "
             f"repeats, or a repeat and the search itself, match the same text. {_HELP}"
         )
-    if cost.ways * MAX_QUADRATIC**cost.degree > _MAX_STEPS:
+    if cost.ways > _MOST_WAYS[cost.degree]:
         raise UnsafePattern(
             f"The pattern can match one text in too many ways: its optional parts overlap. {_HELP}"
         )
@@ -143,6 +144,6 @@ def _cost(parsed: Any) -> Cost:
 
 
 def _longest_subject(cost: Cost) -> int:
-    if cost.degree == 1 and cost.ways * MAX_LINEAR <= _MAX_STEPS_LINEAR:
+    if cost.degree == 1 and cost.ways <= _MOST_WAYS_IN_LONG_TEXT:
         return MAX_LINEAR
     return MAX_QUADRATIC

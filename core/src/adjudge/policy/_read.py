@@ -147,14 +147,17 @@ def _read_rules(entry: Entry | None, matches: MatchReader, problems: Problems) -
             entry.value.place, f"rules is a list of rules, not {kind_of_node(entry.value)}."
         )
         return ()
-    rules = tuple(
-        read_rule(node, order, matches, problems) for order, node in enumerate(entry.value.items)
-    )
+    rules = []
+    for order, node in enumerate(entry.value.items):
+        if isinstance(node, Fields):
+            rules.append(read_rule(node, order, matches, problems))
+        else:
+            problems.add(node.place, f"A rule is a mapping, not {kind_of_node(node)}.")
     _refuse_duplicate_ids(rules, problems)
-    return rules
+    return tuple(rules)
 
 
-def _refuse_duplicate_ids(rules: tuple[Rule, ...], problems: Problems) -> None:
+def _refuse_duplicate_ids(rules: list[Rule], problems: Problems) -> None:
     first_of: dict[str, Rule] = {}
     for rule in rules:
         first = first_of.setdefault(rule.id, rule)

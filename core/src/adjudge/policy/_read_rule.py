@@ -56,7 +56,7 @@ def read_verdict(node: Node, problems: Problems, *, meant: str) -> Verdict | Non
     return None
 
 
-def read_rule(node: Node, order: int, matches: MatchReader, problems: Problems) -> Rule:
+def read_rule(node: Fields, order: int, matches: MatchReader, problems: Problems) -> Rule:
     """Read the rule that stands at this position of the file."""
     problems.name_rule(node.place.path, f"rule_{order}")
     rule_id = _read_id(node, order, problems)
@@ -80,8 +80,8 @@ def read_rule(node: Node, order: int, matches: MatchReader, problems: Problems) 
     )
 
 
-def _read_id(node: Node, order: int, problems: Problems) -> str:
-    entry = node.get("id") if isinstance(node, Fields) else None
+def _read_id(node: Fields, order: int, problems: Problems) -> str:
+    entry = node.get("id")
     fallback = f"rule_{order}"
     if entry is None:
         return fallback

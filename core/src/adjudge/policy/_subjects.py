@@ -26,20 +26,9 @@ def subject(path: Path, element: str) -> Subject:
     """Give the reader of one path; `element` is how `.` is called in the words of a fault."""
     if path.root == "context":
         return _in_context(path)
-    start = _ROOTS[path.root]
-    if path.root == "args" and len(path.steps) == 1 and isinstance(path.steps[0], str):
-        return _argument(path.steps[0], spell("args", ()))
     if path.root == "given":
         return _given(path)
-    return _stepping(start, path.root, path.steps, element)
-
-
-def _argument(key: str, where: str) -> Subject:
-    def read(request: ActionRequest, _item: Any) -> Any:
-        args: Any = request.args
-        return args.get(key) if isinstance(args, Mapping) else _no_step(where, args, key)
-
-    return read
+    return _stepping(_ROOTS[path.root], path.root, path.steps, element)
 
 
 def _stepping(start: Subject, root: str, steps: tuple[str | int, ...], element: str) -> Subject:

@@ -8,12 +8,34 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# What other languages call ours, where the letters alone do not tell.
+_ELSEWHERE = {
+    "gte": "ge",
+    "lte": "le",
+    "==": "eq",
+    "!=": "ne",
+    ">": "gt",
+    ">=": "ge",
+    "<": "lt",
+    "<=": "le",
+    "regex": "matches",
+    "like": "glob",
+    "len": "size",
+    "all": "each",
+    "any": "some",
+    "effect": "verdict",
+    "action": "verdict",
+}
+
 __all__ = ["did_you_mean", "is_one_edit_apart", "listed", "nearest"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Give the known word that resembles this one most, or None where none does."""
     by_folded = {name.casefold(): name for name in known}
+    elsewhere = _ELSEWHERE.get(word.casefold())
+    if elsewhere in by_folded:
+        return elsewhere
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 

@@ -1,9 +1,7 @@
 """One call's arguments: as the model sent them, as they are judged, and as the function gets them.
 
-A tool made by `@function_tool` is judged on what its function gets: the arguments are validated by
-the function's own parameters, and the JSON projection of the validated values is judged. Nothing is
-validated twice into each other: the SDK gets the model's own text, or that text with the rewritten
-arguments alone replaced.
+A tool made by `@function_tool` is judged on the JSON projection of what its own parameters make of
+the model's text. The SDK then gets that text itself, or with the rewritten arguments replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +18,13 @@ from agents.function_schema import FuncSchema, function_schema
 from pydantic import ValidationError
 
 from adjudge import ArgumentsRefused
-from adjudge.integration import EMPTY, FrozenDict, InvalidArguments, project_object, thaw
+from adjudge.integration import (
+    FrozenDict,
+    InvalidArguments,
+    canonical_json,
+    project_object,
+    thaw,
+)
 
 __all__ = ["ValidatedArguments", "parameters_of"]
 
@@ -41,13 +45,12 @@ class ValidatedArguments:
     def __init__(self, parameters: FuncSchema) -> None:
         self._parameters = parameters
         self._sent: FrozenDict | None = None
-        self._judged = EMPTY
+        self._judged = FrozenDict()
 
     def validate(self, args: FrozenDict) -> FrozenDict:
-        """Give the JSON projection of what the function would get.
+        """Project what the function would get: of what the model sent, later of rewritten arguments.
 
-        The first call takes what the model sent, any later one takes rewritten arguments. Raises
-        `InvalidArguments` for what the function's parameters reject.
+        Raises `InvalidArguments` for what the function's parameters reject.
         """
         if self._sent is not None:
             return self._projected(self._merged(args))
@@ -65,12 +68,9 @@ class ValidatedArguments:
             self._parameters.to_call_args(values)
         except ValidationError as error:
             # What was sent stays out of the text; it may be secret.
-            raise InvalidArguments(
-                "; ".join(
-                    f"args.{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-                    for problem in error.errors(include_url=False, include_input=False)
-                )
-            ) from None
+            found = error.errors(include_url=False, include_input=False)
+            said = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found]
+            raise InvalidArguments("; ".join(said)) from None
         except ModelBehaviorError as error:
             raise InvalidArguments(str(error)) from None
         return project_object(vars(values))
@@ -78,33 +78,17 @@ class ValidatedArguments:
     def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Take what the model sent, but for the arguments that differ from the judged ones."""
         assert self._sent is not None
+        fields = self._parameters.params_pydantic_model.model_fields
         merged: dict[str, Any] = {}
         for name, value in args.items():
-            sent_name = self._sent_name(name)
-            if name not in self._judged or not _same(value, self._judged[name]):
+            sent_name = (name in fields and fields[name].alias) or name
+            if name not in self._judged or canonical_json(value) != canonical_json(
+                self._judged[name]
+            ):
                 merged[sent_name] = value
             elif sent_name in self._sent:
                 merged[sent_name] = self._sent[sent_name]
         return merged
-
-    def _sent_name(self, name: str) -> str:
-        field = self._parameters.params_pydantic_model.model_fields.get(name)
-        return name if field is None or field.alias is None else field.alias
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Compare JSON values, kinds and numbers' spelling included; a secret is the same only as itself."""
-    if type(left) is not type(right) and not isinstance(left, dict | list):
-        return False
-    if isinstance(left, dict):
-        return (
-            isinstance(right, dict)
-            and left.keys() == right.keys()
-            and all(_same(left[key], right[key]) for key in left)
-        )
-    if isinstance(left, list):
-        return isinstance(right, list) and len(left) == len(right) and all(map(_same, left, right))
-    return left is right or bool(left == right)
 
 
 def _as_text(value: object) -> str:

@@ -1,17 +1,21 @@
-"""`govern`: the one verb."""
+"""`govern`, the one verb, and function tools out of a `ToolSet`."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar, cast, get_args
 
-from agents import Agent, FunctionTool
+from agents import Agent, FunctionTool, function_tool
+from agents.exceptions import UserError
 
-from adjudge import GovernError, ToolGuard
-from adjudge_openai_agents._agents import agent_behind, govern_agents
-from adjudge_openai_agents._invoker import Binding, ContextSource, Hosted
+from adjudge import GovernError, ToolGuard, ToolSet
+from adjudge_openai_agents._agents import agents_behind, govern_agents
+from adjudge_openai_agents._invoker import Binding, ContextSource, Hosted, govern_function_tool
 from adjudge_openai_agents._tools import govern_tools
 
-__all__ = ["govern"]
+__all__ = ["govern", "governed_function_tools"]
 
 T = TypeVar("T")
 
@@ -27,37 +31,75 @@ def govern(
     """Put a function tool, a list of tools or an agent under a guard.
 
     A tool or a list comes back as governed copies. An agent is governed in place and returned, with
-    the agents that it hands off to or uses as tools unless `recursive` is False, and with tools
-    that it gets later. `hosted` says what becomes of tools that run at the provider. `context` gets
-    the SDK's run context of each call and answers who is calling; None or an exception denies. The
-    same guard again changes nothing. Raises `GovernError` for another guard, for a guard that
-    pauses, and for what cannot be governed.
+    the agents that it hands off to or uses as tools unless `recursive` is False, and with tools that
+    it gets later. `hosted` says what becomes of tools that run at the provider. `context` gets the
+    SDK's run context of each call and answers who is calling; None or an exception denies. The same
+    guard again changes nothing. Raises `GovernError` for another guard, for a guard that pauses, and
+    for what cannot be governed.
     """
-    if not isinstance(guard, ToolGuard):
-        raise GovernError(f"guard is a {type(guard).__name__}; give a ToolGuard.")
     if hosted not in get_args(Hosted):
         raise GovernError(f"hosted is {hosted!r}; say 'refuse', 'strip' or 'allow'.")
-    if guard.pauses:
-        raise GovernError(
-            "The guard's on_approval is pause_approval, and pausing a run of this SDK is not supported yet; "
-            "give it a handler, which is asked while the run waits."
-        )
-    binding = Binding(guard, recursive, hosted, context)
+    binding = _binding(guard, recursive, hosted, context)
     if isinstance(target, Agent):
         govern_agents([target], binding)
         return target
-    if isinstance(target, list):
-        return cast(T, _govern_tools(target, binding))
-    if isinstance(target, FunctionTool):
-        return cast(T, _govern_tools([target], binding)[0])
-    raise GovernError(
-        f"A {type(target).__name__} cannot be governed; give a FunctionTool, a list of tools or an Agent."
-    )
-
-
-def _govern_tools(tools: list[Any], binding: Binding) -> list[Any]:
+    if not isinstance(target, list | FunctionTool):
+        raise GovernError(
+            f"A {type(target).__name__} cannot be governed; give a FunctionTool, a list of tools "
+            "or an Agent."
+        )
+    tools = target if isinstance(target, list) else [target]
     governed = govern_tools(tools, binding)
-    if binding.recursive:
-        inner = [agent_behind(tool) for tool in tools]
-        govern_agents([agent for agent in inner if agent is not None], binding)
-    return governed
+    if recursive:
+        govern_agents(agents_behind(tools), binding)
+    return cast(T, governed if isinstance(target, list) else governed[0])
+
+
+def governed_function_tools(
+    tools: ToolSet,
+    *,
+    policy: Any = None,
+    guard: ToolGuard | None = None,
+    context: ContextSource | None = None,
+    **options: Any,
+) -> list[FunctionTool]:
+    """Make a governed function tool out of each tool of a set, for `Agent(tools=...)`.
+
+    Give a `guard`, or a `policy` with whatever else `ToolGuard` takes. Metadata and shadows are the
+    set's own, and the model is told each function's real parameters.
+    """
+    if (guard is None) == (policy is None) or (guard is not None and options):
+        raise GovernError("Give either a guard, or a policy with the options of a ToolGuard.")
+    guard = guard or ToolGuard(policy=policy, tools=tools, **options)
+    binding = _binding(guard, True, "refuse", context)
+    return [
+        govern_function_tool(
+            _function_tool(each.fn, each.name, each.description),
+            replace(binding, declared=each.metadata, shadow=each.shadow_fn),
+        )
+        for each in tools
+    ]
+
+
+def _binding(
+    guard: ToolGuard, recursive: bool, hosted: Hosted, context: ContextSource | None
+) -> Binding:
+    if not isinstance(guard, ToolGuard):
+        raise GovernError(f"guard is a {type(guard).__name__}; give a ToolGuard.")
+    if guard.pauses:
+        raise GovernError(
+            "The guard's on_approval is pause_approval, and a governed run cannot pause yet; give "
+            "it a handler, which is asked while the run waits."
+        )
+    return Binding(guard, recursive, hosted, context)
+
+
+def _function_tool(function: Callable[..., Any], name: str, description: str) -> FunctionTool:
+    """Give the SDK's tool; in its strict schema mode where the parameters allow that."""
+    make = functools.partial(
+        function_tool, function, name_override=name, description_override=description
+    )
+    try:
+        return make()
+    except UserError:
+        return make(strict_mode=False)

@@ -1,8 +1,7 @@
-"""The place where a function tool's call is governed: its `on_invoke_tool`, on a copy of the tool.
+"""Where a function tool's call is governed: in the `on_invoke_tool` of a copy of the tool.
 
-`Binding` is what one `govern` fixes for all that it reaches. `GovernedInvoker` stands where the
-SDK, and anybody who holds the governed tool, invokes the body; it hands each call to the guard and
-the guard's answer to the SDK.
+`Binding` is what one `govern` fixes for all that it reaches. `GovernedInvoker` stands where the SDK,
+and anybody who holds the governed tool, invokes the body.
 """
 
 from __future__ import annotations
@@ -14,27 +13,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from agents import FunctionTool, RunContextWrapper, ToolOriginType
-from agents.tool import (
-    get_function_tool_origin,
-    set_function_tool_failure_error_function,
-    with_function_tool_failure_error_handler,
-)
+from agents import FunctionTool, RunContextWrapper, ToolOriginType, get_current_span
+from agents import tool as sdk
 from agents.tool_context import ToolContext
-from agents.tracing import SpanError, get_current_span
+from agents.tracing import SpanError
 
-from adjudge import CallContext, GovernError, ToolGuard
+from adjudge import CallContext, GovernError, ToolGuard, ToolMetadata
 from adjudge.integration import Effective, ProposedCall
 from adjudge_openai_agents._arguments import ValidatedArguments, parameters_of
 
-__all__ = [
-    "Binding",
-    "ContextSource",
-    "Declared",
-    "GovernedInvoker",
-    "Hosted",
-    "govern_function_tool",
-]
+__all__ = ["Binding", "ContextSource", "GovernedInvoker", "Hosted", "govern_function_tool"]
 
 Hosted: TypeAlias = Literal["refuse", "strip", "allow"]
 Invoker: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
@@ -43,35 +31,33 @@ ContextSource: TypeAlias = Callable[[RunContextWrapper[Any]], CallContext | Awai
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The guard, and how `govern` was told to use it."""
+    """The guard, and how it was told to govern; a tool of a `ToolSet` has metadata and shadow."""
 
     guard: ToolGuard
-    recursive: bool
-    hosted: Hosted
-    context: ContextSource | None
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What a `ToolSet` knows of a tool beyond what the SDK does."""
-
-    metadata: Any = None
+    recursive: bool = True
+    hosted: Hosted = "refuse"
+    context: ContextSource | None = None
+    declared: ToolMetadata | None = None
     shadow: Callable[..., Any] | None = None
 
 
 class GovernedInvoker:
     """The governed way to one tool's body."""
 
-    def __init__(self, tool: FunctionTool, binding: Binding, declared: Declared) -> None:
+    def __init__(self, tool: FunctionTool, binding: Binding) -> None:
         self.binding = binding
-        self._tool = tool.name
-        self._namespace = _namespace_of(tool)
-        self._schema = tool.params_json_schema
-        self._declared = declared
+        self._name, self._schema = tool.name, tool.params_json_schema
         self._parameters = parameters_of(tool)
-        self._rejects_invalid_text = self._parameters is not None or _is_sdk_made(tool)
+        origin = sdk.get_function_tool_origin(tool)
+        self._namespace = origin.mcp_server_name if origin is not None else None
+        if self._namespace is None and tool.qualified_name != tool.name:
+            self._namespace = tool.qualified_name.removesuffix(f".{tool.name}")
+        # Whether the SDK itself, and no handwritten invoker, reads the argument text.
+        self._sdk_reads = self._parameters is not None or (
+            origin is not None and origin.type is not ToolOriginType.FUNCTION and _is_sdks(tool)
+        )
         self._body, self._answer = _around_failures(tool, self._judge)
-        # The SDK reads from the signature which context object the invoker gets: the inner one's.
+        # The SDK reads off the signature which context object the invoker wants: the inner one's.
         self.__signature__ = inspect.signature(tool.on_invoke_tool)
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
@@ -83,94 +69,67 @@ class GovernedInvoker:
 
         async def execute(effective: Effective) -> Any:
             if not effective.changed:
-                text = arguments
-            elif validated is None:
-                text = effective.text
-            else:
-                text = validated.text(effective.args)
-            return await self._body(context, text)
+                return await self._body(context, arguments)
+            rewritten = effective.text if validated is None else validated.text(effective.args)
+            return await self._body(context, rewritten)
 
-        source = self.binding.context
-        call = await self.binding.guard.govern_call(
+        binding = self.binding
+        call = await binding.guard.govern_call(
             ProposedCall(
-                self._tool,
-                arguments or "{}",  # the SDK's invokers read an empty text as no arguments
+                self._name,
+                arguments or "{}",  # the SDK reads an empty text as no arguments
                 namespace=self._namespace,
                 call_id=getattr(context, "tool_call_id", None),
                 schema=self._schema,
-                declared=self._declared.metadata,
-                shadow=self._declared.shadow,
+                declared=binding.declared,
+                shadow=binding.shadow,
                 validate=None if validated is None else validated.validate,
-                rejects_invalid_text=self._rejects_invalid_text,
+                rejects_invalid_text=self._sdk_reads,
             ),
             execute,
-            context=None if source is None else functools.partial(source, context),
+            context=binding.context and functools.partial(binding.context, context),
         )
         return call.result.value if call.text is None else call.text
-
-    def __copy__(self) -> GovernedInvoker:
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GovernedInvoker:
         """Copies of a governed tool are governed by the same guard."""
         return self
 
 
-def govern_function_tool(
-    tool: FunctionTool, binding: Binding, declared: Declared | None = None
-) -> FunctionTool:
-    """Give a governed copy of a function tool; one that this guard governs already comes back itself."""
+def govern_function_tool(tool: FunctionTool, binding: Binding) -> FunctionTool:
+    """Give a governed copy of a function tool, or the tool itself where this guard has it."""
     invoker = tool.on_invoke_tool
     if isinstance(invoker, GovernedInvoker):
         if invoker.binding.guard is binding.guard:
             return tool
         raise GovernError(
-            f"The tool {tool.name!r} is governed by another guard; govern the original tool instead."
+            f"The tool {tool.name!r} is under another guard; govern the original tool instead."
         )
     if tool.needs_approval is not False:
         raise GovernError(
-            f"The tool {tool.name!r} sets needs_approval, and pausing a run is not supported under a "
-            "guard yet; say approve_required in the policy and give the guard an on_approval handler."
+            f"The tool {tool.name!r} sets needs_approval, and a governed run cannot pause yet; "
+            "say approve_required in the policy and give the guard an on_approval handler."
         )
     governed = copy.copy(tool)
-    governed.on_invoke_tool = GovernedInvoker(governed, binding, declared or Declared())
+    governed.on_invoke_tool = GovernedInvoker(governed, binding)
     return governed
 
 
-def _namespace_of(tool: FunctionTool) -> str | None:
-    """Name the MCP server, or else the SDK namespace, that a tool comes from."""
-    origin = get_function_tool_origin(tool)
-    if origin is not None and origin.mcp_server_name is not None:
-        return origin.mcp_server_name
-    namespace, dot, _ = tool.qualified_name.rpartition(f".{tool.name}")
-    return namespace if dot else None
-
-
-def _is_sdk_made(tool: FunctionTool) -> bool:
-    """Whether the SDK itself, and no handwritten invoker, reads the argument text."""
-    origin = get_function_tool_origin(tool)
-    return (
-        origin is not None
-        and origin.type in (ToolOriginType.MCP, ToolOriginType.AGENT_AS_TOOL)
-        and _handles_failures(tool)
-    )
-
-
-def _handles_failures(tool: FunctionTool) -> bool:
-    """Whether the invoker is the SDK's, which turns what a body raises into a text."""
-    return type(tool.on_invoke_tool).__module__ == FunctionTool.__module__
+def _is_sdks(tool: FunctionTool) -> bool:
+    """Whether the invoker is the SDK's own, which makes a text of what the body raises."""
+    return type(tool.on_invoke_tool).__module__ == sdk.__name__
 
 
 def _around_failures(tool: FunctionTool, judge: Invoker) -> tuple[Invoker, Invoker]:
-    """Give the way to the body that lets its failure through, and `judge` with the tool's own handling of failures.
+    """Give a way to the body that lets its failure through, and `judge` handling it as the tool does.
 
     So the record has the failure, and the model is told of it as ungoverned.
     """
-    if not _handles_failures(tool):
+    if not _is_sdks(tool):
         return tool.on_invoke_tool, judge
-    raising = set_function_tool_failure_error_function(copy.copy(tool), None)
+    raising = sdk.set_function_tool_failure_error_function(copy.copy(tool), None)
     answering = copy.copy(tool)
-    answering.on_invoke_tool = with_function_tool_failure_error_handler(judge, _trace_failure)
+    answering.on_invoke_tool = sdk.with_function_tool_failure_error_handler(judge, _trace_failure)
     return raising.on_invoke_tool, copy.copy(answering).on_invoke_tool  # a copy binds its invoker
 
 

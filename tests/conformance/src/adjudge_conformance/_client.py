@@ -101,7 +101,8 @@ def _data_lines(lines: Iterable[bytes]) -> Iterator[str]:
 
 def _chat_whole(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The message that a stream of chunks amounts to."""
-    text, calls, usage = "", {}, None
+    text, usage = "", None
+    calls: dict[int, Any] = {}
     for chunk in chunks:
         usage = chunk["usage"] or usage
         for choice in chunk["choices"]:

@@ -110,7 +110,8 @@ class RewritesResults(_AroundTheDoors):
         """Add to it."""
 
         async def rewritten(effective: Effective) -> Any:
-            return f"{await _value(execute(effective))} (checked)"
+            result = await _value(execute(effective))
+            return f"{result} (checked)" if effective.args else result
 
         return call, _as_either(execute, rewritten)
 
@@ -138,7 +139,7 @@ class ExecutesOtherArguments(_AroundTheDoors):
                 name: f"{value}!" if isinstance(value, str) else value
                 for name, value in effective.args.items()
             }
-            return await _value(execute(_effective(args)))
+            return await _value(execute(_effective(args) if args else effective))
 
         return call, _as_either(execute, other)
 

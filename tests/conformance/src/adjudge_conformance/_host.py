@@ -87,7 +87,7 @@ class Host:
             while True:
                 calls = turns.send([self.call_sync(call) for call in calls])
         except StopIteration as end:
-            return end.value
+            return _outcome(end)
 
     async def run_together(self, style: Style) -> Outcome:
         """Run the loop from coroutine code, the calls of a turn at the same time."""
@@ -99,7 +99,7 @@ class Host:
                 told = await asyncio.gather(*(self.call(call) for call in calls))
                 calls = turns.send(told)
         except StopIteration as end:
-            return end.value
+            return _outcome(end)
 
     async def answer_together(self, style: Style) -> str | None:
         """Run the loop and give its answer alone."""
@@ -165,6 +165,11 @@ class Host:
             )
         except ValueError as error:
             return f"The tool failed: {error}"
+
+
+def _outcome(end: StopIteration) -> Outcome:
+    outcome: Outcome = end.value
+    return outcome
 
 
 async def _value(result: object) -> object:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["RESULTS", "preview_boom", "preview_delete_note"]
+__all__ = ["RESULTS", "found_notes", "preview_boom", "preview_delete_note"]
 
 
-def _find_notes(word: str) -> list[dict[str, Any]]:
+def found_notes(word: str) -> list[dict[str, Any]]:
+    """Give a result that is no text."""
     return [{"name": "plan", "hits": 2, "score": 0.5}, {"name": word, "hits": 0, "score": None}]
 
 
@@ -35,7 +36,7 @@ RESULTS: Mapping[str, Callable[..., Any]] = {
     "delete_note": lambda name: f"deleted {name}",
     "pay": lambda to, amount, currency: f"paid {amount} {currency} to {to}",
     "label_notes": _label_notes,
-    "find_notes": _find_notes,
+    "find_notes": found_notes,
     "boom": _boom,
     "glance": lambda key: f"glanced at {key}",
 }

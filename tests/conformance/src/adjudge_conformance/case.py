@@ -97,8 +97,10 @@ class Case(_Model):
 
     `proposes` are the turns of the main agent, `helper` those of an agent nested in it. `expect`
     has one entry for each proposed call that is not `to_helper`, the main agent's first. `ends` is
-    `framework` where a run may end in the framework's own error. `varies` lists what the suite may
-    vary: `parallel` puts an unrelated call beside each one. `only` restricts the styles.
+    `framework` where a run may end in the framework's own error. `runs` is the number of bodies
+    that a transparent case starts, None where that is the framework's affair. `varies` lists what
+    the suite may vary: `parallel` puts an unrelated call beside each one. `only` restricts the
+    styles.
     """
 
     id: _Case_id
@@ -115,6 +117,7 @@ class Case(_Model):
     answers: tuple[Answer, ...] = ()
     expect: tuple[Expected, ...] = ()
     ends: Literal["final text", "framework"] = "final text"
+    runs: int | None = None
     varies: tuple[Literal["parallel"], ...] = ("parallel",)
     only: tuple[str, ...] = ()
 

@@ -30,6 +30,13 @@ class Cell:
         return f"{self.case.id}-{self.style}-{self.api}{company}"
 
     @property
+    def runs(self) -> int | None:
+        """How many bodies an ungoverned run starts; None where that is the framework's affair."""
+        if self.case.runs is None:
+            return None
+        return self.case.runs + (len(self.case.proposes) if self.parallel else 0)
+
+    @property
     def coroutines(self) -> bool:
         """Whether the tools' bodies are coroutine functions."""
         return self.case.bodies == "as style" and not self.style.is_sync

@@ -2,108 +2,100 @@
 
 A fault is a guard, a driver or a trial that is wrong in a single respect. Most can be put on any
 driver whose integration goes through the guard's two doors, so that each is shown to be caught on
-the reference loop and on a real framework: `failing_cases` must give exactly what `expected` gives.
+the reference loop and on a real framework: `failing` must give exactly what `expected` gives.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adjudge import ToolGuard
 from adjudge_conformance import _faulty_guards as guards
+from adjudge_conformance.bench import Bench
 from adjudge_conformance.case import Case, load_cases
-from adjudge_conformance.cells import cells_of, gap_for
-from adjudge_conformance.driver import Agent, Driver, Scene
-from adjudge_conformance.tools import SuiteTool
+from adjudge_conformance.cells import Cell, cells_of, gap_for
+from adjudge_conformance.driver import Driver, Scene
 from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
 from adjudge_conformance.worker import OneProcess, Workers
 
-__all__ = ["FAULTS", "UNDECIDED", "Fault", "failing_cases"]
+__all__ = ["FAULTS", "Fault"]
 
-UNDECIDED = frozenset({"transparent.repeated-call-id"})
-"""Cases in which it is the framework's affair whether a body runs; a fault may show there or
-not."""
 
-_BODILESS = frozenset(
-    f"transparent.{name}"
-    for name in ("no-call", "unknown-tool", "missing-argument", "no-json", "no-object")
-)
+def _is_the_frameworks(case: Case) -> bool:
+    """Whether it is the framework's affair what runs."""
+    return case.kind == "transparent" and case.runs is None
 
 
 @dataclass(frozen=True)
 class Fault:
     """One fault: what is wrong, and which cases must fail for it.
 
-    `notices` tells it of a case. `drives` makes the faulty driver out of a good one.
+    `notices` tells it of a case; where `undecided` does, it depends on the framework whether the
+    fault shows. `trial` and `workers` are for faults of what is around the guard.
     """
 
     name: str
     says: str
     notices: Callable[[Case], bool]
     guard: type[ToolGuard] = ToolGuard
-    drives: Callable[[type[Driver[Any]]], type[Driver[Any]]] = lambda driver: driver
+    undecided: Callable[[Case], bool] = _is_the_frameworks
+    trial: type[Trial] = Trial
     workers: type[Workers] = Workers
 
-    def expected(self, driver: type[Driver[Any]], cases: Iterable[Case] = ()) -> set[str]:
+    def expected(self, driver: type[Driver[Any]]) -> set[str]:
         """The ids of the cases that must fail, those left out in which the driver has a gap."""
-        return {case.id for case in _tried(driver, cases) if self.notices(case)}
+        return {case.id for case in self._tried(driver) if self.notices(case)}
+
+    def failing(
+        self, driver: type[Driver[Any]], server: ScriptedServer, workers: Workers, folder: Path
+    ) -> set[str]:
+        """Put the fault on a driver and give the ids of the cases that then fail.
+
+        A case is tried over the driver's first API, whole and alone: a fault that shows only in
+        other cells is not one of these. `workers` are used unless the fault is in them.
+        """
+        with contextlib.ExitStack() as closing:
+            if self.workers is not Workers:
+                workers = closing.enter_context(self.workers())
+            trial = self.trial(driver, server, workers, self.guard)
+            return {
+                case.id
+                for case in self._tried(driver)
+                if any(trial.differences(cell, folder / cell.id) for cell in _few(case, driver))
+            }
+
+    def _tried(self, driver: type[Driver[Any]]) -> list[Case]:
+        return [
+            case
+            for case in load_cases()
+            if not self.undecided(case)
+            and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
+        ]
 
 
-def failing_cases(
-    fault: Fault,
-    driver: type[Driver[Any]],
-    server: ScriptedServer,
-    folder: Path,
-    cases: Iterable[Case] = (),
-) -> set[str]:
-    """Put a fault on a driver and give the ids of the cases that fail, in any of their cells.
-
-    One cell of each style is tried: a fault that only an API or company hides is not one of these.
-    """
-    with fault.workers() as workers:
-        trial = Trial(fault.drives(driver), server, workers, fault.guard)
-        return {
-            case.id
-            for case in _tried(driver, cases)
-            if any(
-                trial.differences(cell, folder / cell.id)
-                for cell in cells_of(case, driver)
-                if cell.api == driver.apis[0] and not cell.parallel
-            )
-        }
-
-
-def _tried(driver: type[Driver[Any]], cases: Iterable[Case]) -> list[Case]:
+def _few(case: Case, driver: type[Driver[Any]]) -> list[Cell]:
     return [
-        case
-        for case in (tuple(cases) or load_cases())
-        if case.id not in UNDECIDED
-        and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
+        cell
+        for cell in cells_of(case, driver)
+        if cell.api == driver.apis[0] and not cell.parallel and not cell.style.streamed
     ]
 
 
-def _told_another_schema(driver: type[Driver[Any]]) -> type[Driver[Any]]:
-    """A driver that describes each tool otherwise once it is governed."""
+class _TellsAnotherSchema(Trial):
+    """The model is offered the governed tools in other words."""
 
-    def described(made: SuiteTool) -> SuiteTool:
-        made.function.__doc__ = f"{made.function.__doc__} (governed)"
-        return made
-
-    class ToldAnotherSchema(driver):  # type: ignore[valid-type, misc]
-        def build(self, scene: Scene, base_url: str, guard: ToolGuard | None) -> Any:
-            if guard is not None:
-                tools = tuple(described(made) for made in scene.agent.tools)
-                agent = scene.agent
-                helped = Agent(agent.name, agent.instructions, tools, agent.helpers)
-                scene = Scene(helped, scene.prompt, scene.api)
-            return super().build(scene, base_url, guard)
-
-    return ToldAnotherSchema
+    def scene(self, bench: Bench, *, governed: bool) -> Scene:
+        """Describe each tool otherwise once it is governed."""
+        scene = bench.scene()
+        for made in scene.agent.tools if governed else ():
+            made.function.__doc__ = f"{made.function.__doc__} (governed)"
+        return scene
 
 
 def _ends(*kinds: str) -> Callable[[Case], bool]:
@@ -125,7 +117,7 @@ def _denied_after_parsing(case: Case) -> bool:
 def _runs(case: Case) -> bool:
     """Cases in which a body runs through a door of the guard."""
     if case.kind == "transparent":
-        return case.id not in _BODILESS
+        return bool(case.runs)
     return case.kind == "verdict" and any(expect.runs for expect in case.expect)
 
 
@@ -164,7 +156,15 @@ FAULTS = (
         guards.PreviewsWithTheBody,
         lambda case: any(expect.shadows for expect in case.expect),
     ),
-    _fault("rewrites-results", guards.RewritesResults, _returns),
+    _fault(
+        "rewrites-results",
+        guards.RewritesResults,
+        _returns,
+        # Some frameworks make a result of what the body raised.
+        undecided=lambda case: (
+            _is_the_frameworks(case) or case.id == "transparent.body-that-raises"
+        ),
+    ),
     _fault("raises-denials", guards.RaisesDenials, _ends("action.denied")),
     _fault("ignores-errored-rules", guards.IgnoresErroredRules, _is("deny.on-a-rule-that-errs")),
     _fault("parses-leniently", guards.ParsesLeniently, _is("arguments.duplicate-keys")),
@@ -190,7 +190,7 @@ FAULTS = (
         "tells-another-schema",
         "The model is offered the governed tools in other words.",
         lambda case: case.kind == "transparent",
-        drives=_told_another_schema,
+        trial=_TellsAnotherSchema,
     ),
     Fault(
         "resumes-in-the-same-process",

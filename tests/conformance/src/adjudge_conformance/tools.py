@@ -10,7 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge_conformance._results import RESULTS, preview_boom, preview_delete_note
+from adjudge_conformance._results import (
+    RESULTS,
+    found_notes,
+    preview_boom,
+    preview_delete_note,
+)
 from adjudge_conformance.spies import Spies
 
 __all__ = ["SIBLING", "TOOL_NAMES", "SuiteTool", "suite_tools"]
@@ -51,9 +56,10 @@ def suite_tools(spies: Spies, *, coroutines: bool) -> dict[str, SuiteTool]:
 
 
 def _plain_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
-    def ran(tool: str, **args: Any) -> Any:
+    def ran(tool: str, **args: Any) -> str:
         spies.saw("body", tool, args)
-        return RESULTS[tool](**args)
+        result: str = RESULTS[tool](**args)
+        return result
 
     def read_note(name: str) -> str:
         """Read a note."""
@@ -77,7 +83,8 @@ def _plain_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
 
     def find_notes(word: str) -> list[dict[str, Any]]:
         """Find the notes that hold a word."""
-        return ran("find_notes", word=word)
+        spies.saw("body", "find_notes", {"word": word})
+        return found_notes(word)
 
     def boom(note: str) -> str:
         """Fail, always."""
@@ -91,10 +98,11 @@ def _plain_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
 
 
 def _coroutine_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
-    async def ran(tool: str, **args: Any) -> Any:
+    async def ran(tool: str, **args: Any) -> str:
         spies.saw("body", tool, args)
         await asyncio.sleep(0)
-        return RESULTS[tool](**args)
+        result: str = RESULTS[tool](**args)
+        return result
 
     async def read_note(name: str) -> str:
         """Read a note."""
@@ -118,7 +126,9 @@ def _coroutine_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
 
     async def find_notes(word: str) -> list[dict[str, Any]]:
         """Find the notes that hold a word."""
-        return await ran("find_notes", word=word)
+        spies.saw("body", "find_notes", {"word": word})
+        await asyncio.sleep(0)
+        return found_notes(word)
 
     async def boom(note: str) -> str:
         """Fail, always."""

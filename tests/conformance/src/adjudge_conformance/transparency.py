@@ -18,13 +18,21 @@ class _Take(Protocol):
     def __call__(self, name: str, *, governed: bool) -> Mapping[str, Any]: ...
 
 
-def differences_when_governed(take: _Take, scrubs: Mapping[str, str]) -> list[str]:
-    """Compare three takes of a run; `take` gives requests, what ran, problems and transcript."""
+def differences_when_governed(
+    take: _Take, scrubs: Mapping[str, str], *, runs: int | None
+) -> list[str]:
+    """Compare three takes of a run; `take` gives requests, what ran, problems and transcript.
+
+    `runs` is the number of bodies that must start, so that a run in which nothing happened is not
+    taken for a transparent one; None leaves that to the framework.
+    """
     first, again = take("first", governed=False), take("again", governed=False)
     unsteady = _differences(first, again, scrubs)
     if unsteady:
         return [f"void, two ungoverned runs differ: {line}" for line in unsteady]
     problems = [f"ungoverned: {problem}" for problem in first["problems"]]
+    if runs is not None and len(first["ran"]) != runs:
+        problems.append(f"ungoverned: {runs} bodies should start: {first['ran']}")
     governed = take("governed", governed=True)
     return problems + [f"governed: {line}" for line in _differences(first, governed, scrubs)]
 
@@ -37,11 +45,11 @@ def _differences(
         left, right = (_unordered(part, take[part], scrubs) for take in (one, other))
         if left != right:
             found.append(f"{part}: {_first_difference(left, right)}")
-    left, right = (_flat(take["transcript"], "transcript", scrubs) for take in (one, other))
+    was, is_now = (_flat(take["transcript"], "transcript", scrubs) for take in (one, other))
     found += [
-        f"{path}: {left.get(path)!r} is now {right.get(path)!r}"
-        for path in sorted(left.keys() | right.keys())
-        if left.get(path) != right.get(path)
+        f"{path}: {was.get(path)!r} is now {is_now.get(path)!r}"
+        for path in sorted(was.keys() | is_now.keys())
+        if was.get(path) != is_now.get(path)
     ]
     return found
 

@@ -17,7 +17,7 @@ from typing import Any
 from adjudge import ToolGuard
 from adjudge_conformance.bench import Bench, script_of
 from adjudge_conformance.cells import Cell
-from adjudge_conformance.driver import Driver, Outcome
+from adjudge_conformance.driver import Driver, Outcome, Scene
 from adjudge_conformance.observe import expected_of, observed_of, ran_lines
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
@@ -44,6 +44,10 @@ class Trial:
             "transparent": self._transparent,
         }
         return kinds[cell.case.kind](cell, folder)
+
+    def scene(self, bench: Bench, *, governed: bool) -> Scene:
+        """Give what is built: the same with a guard and without, but for the suite's own tests."""
+        return bench.scene()
 
     def _verdict(self, cell: Cell, folder: Path) -> list[str]:
         bench = Bench(cell, folder)
@@ -85,7 +89,7 @@ class Trial:
                 "transcript": self._transcript(outcome),
             }
 
-        return differences_when_governed(take, self.driver.scrubs)
+        return differences_when_governed(take, self.driver.scrubs, runs=cell.runs)
 
     def _open(self, bench: Bench) -> Exchange:
         script = script_of(bench.cell, helper_argument=self.driver.helper_argument)
@@ -95,7 +99,8 @@ class Trial:
         driver = self.driver()
         guard = bench.guard(self.guard_class) if governed else None
         try:
-            target = driver.build(bench.scene(), exchange.base_url, guard)
+            scene = self.scene(bench, governed=governed)
+            target = driver.build(scene, exchange.base_url, guard)
             return driver.run(target, bench.cell.style)
         except Exception as error:
             # What a framework raises is an observation: it is compared, never lost.
@@ -123,6 +128,7 @@ def _compared(expected: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]
     """Every difference, as the lines of a diff of two JSON texts."""
     if expected == seen:
         return []
-    texts = [json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (expected, seen)]
-    diff = difflib.unified_diff(*texts, "expected", "seen", lineterm="", n=1)
-    return list(diff)
+    wanted, found = (
+        json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (expected, seen)
+    )
+    return list(difflib.unified_diff(wanted, found, "expected", "seen", lineterm="", n=1))

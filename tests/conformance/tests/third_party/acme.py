@@ -33,7 +33,7 @@ class Tool:
 
 
 def tool(function):
-    """Make a tool of a coroutine function."""
+    """Make a tool of a function, plain or coroutine."""
     given = inspect.signature(function).parameters.values()
     schema = {
         "type": "object",
@@ -54,7 +54,8 @@ def tool(function):
             inspect.signature(function).bind(**args)
         except (ValueError, TypeError):
             return "bad arguments"
-        return await function(**args)
+        told = function(**args)
+        return await told if inspect.isawaitable(told) else told
 
     offer = {"name": function.__name__, "description": function.__doc__, "parameters": schema}
     return Tool(offer, run)

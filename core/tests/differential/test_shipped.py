@@ -1,0 +1,75 @@
+"""The policies that the seed ships: each compiles as it did, and each difference of a decision has its clause."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import lynx.policy as seed
+import pytest
+import yaml
+from adjudge.errors import PolicyCompileError
+from adjudge.policy import compile_policy
+from differential.explain import explain
+from differential.outcomes import SeedPolicy
+from differential.shipped import calls_for, download, shipped_policies
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+CALLS = 400 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
+
+
+@pytest.fixture(scope="session")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give the seed's own policies."""
+    return shipped_policies(download(tmp_path_factory.mktemp("seed")))
+
+
+def compiles(compile_text: Any, text: str, refusal: type[Exception]) -> bool:
+    """Tell whether a policy compiles."""
+    try:
+        compile_text(text)
+    except refusal:
+        return False
+    return True
+
+
+def test_the_examples_are_found(shipped: dict[str, str]) -> None:
+    """The three policy files and the policies within the seed's examples and pages are all there."""
+    files = {name for name in shipped if name.startswith("examples/policies/")}
+
+    assert 3 == len(files)
+    assert 60 <= len(shipped)
+
+
+def test_every_shipped_policy_compiles_as_it_did(shipped: dict[str, str]) -> None:
+    """What the seed compiles Adjudge compiles, and what the seed refuses in its examples Adjudge refuses."""
+    theirs = {
+        name: compiles(seed.compile_policy, text, seed.PolicyCompileError)
+        for name, text in shipped.items()
+    }
+    ours = {
+        name: compiles(compile_policy, text, PolicyCompileError) for name, text in shipped.items()
+    }
+
+    assert theirs == ours
+
+
+@settings(max_examples=CALLS)
+@given(st.data())
+def test_every_difference_on_shipped_policies_is_explained(
+    shipped: dict[str, str], data: st.DataObject
+) -> None:
+    """Calls that go at what a shipped policy tests are decided as the seed does, or a clause says why not."""
+    whole = {
+        name: yaml.safe_load(text)
+        for name, text in shipped.items()
+        if compiles(seed.compile_policy, text, seed.PolicyCompileError)
+    }
+    name = data.draw(st.sampled_from(sorted(name for name in whole if whole[name]["rules"])))
+    call = data.draw(calls_for(whole[name]))
+
+    clauses = explain(SeedPolicy((whole[name],)), call)
+
+    event("clauses " + ", ".join(map(str, clauses)) if clauses else "the same")
