@@ -142,7 +142,7 @@ def _freeze(value: object, where: str, depth: int) -> Any:
         return _checked_float(value, where)  # type: ignore[arg-type]
     if depth >= MAX_DEPTH:
         raise ArgumentsRefused(f"{where} is nested more than {MAX_DEPTH} levels deep.")
-    if kind is dict or kind is FrozenDict or isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         items: dict[str, Any] = {}
         for key, item in value.items():
             if type(key) is not str:
@@ -151,7 +151,7 @@ def _freeze(value: object, where: str, depth: int) -> Any:
                 )
             items[_checked_text(key, where)] = _freeze(item, f"{where}.{key}", depth + 1)
         return FrozenDict(items)
-    if kind is list or kind is FrozenList or isinstance(value, list | tuple):
+    if isinstance(value, list | tuple):
         return FrozenList(
             _freeze(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)
         )
@@ -208,9 +208,9 @@ def thaw(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int:
         return value
-    if kind is FrozenDict or isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return {key: thaw(item) for key, item in value.items()}
-    if kind is FrozenList or isinstance(value, list | tuple):
+    if isinstance(value, list | tuple):
         return [thaw(item) for item in value]
     return value
 

@@ -47,7 +47,7 @@ EXAMPLES = [
     (1, allow({"args.flag": 1}), {"flag": True}, "allow", "deny"),
     (1, allow({"declared.scope.eq": ["pay"]}), {}, "deny", "allow"),
     (3, deny({"args.user.id": "root"}), {"user": "root"}, "allow", "deny"),
-    (6, deny({"any_of": [{"args.n.gt": 5}, {"tool": "pay"}]}), {"n": "9"}, "allow", "deny"),
+    (6, allow({"any_of": [{"args.n.gt": 5}, {"tool": "pay"}]}), {"n": "9"}, "deny", "allow"),
     (7, deny({"args.cmd.matches": "rm"}), {"cmd": ["rm"]}, "allow", "deny"),
     (7, deny({"args.names.contains": "root"}), {"names": [1]}, "allow", "deny"),
     (8, allow({"not": {"args.to.in": ["evil"]}}), {}, "allow", "deny"),

@@ -24,9 +24,7 @@ def rule(decision: str = "deny", match: Any = "always", **fields: Any) -> dict[s
     return {"id": decision, "match": match, "decision": decision, **fields}
 
 
-def policy(
-    *rules: Mapping[str, Any], python_rules: Iterable[Any] = (), **top: Any
-) -> PolicyBundle:
+def policy(*rules: Mapping[str, Any], python_rules: Iterable[Any] = (), **top: Any) -> PolicyBundle:
     """Compile rules, with what else is to stand at the top of the policy."""
     source = {"version": 1, "rules": [dict(each) for each in rules], **top}
     return compile_policy(source, python_rules=tuple(python_rules))

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 from asking import answer, call, decide, names, policy, rule
+
 from adjudge.policy import evaluate
 
 
@@ -63,9 +64,7 @@ def test_kleene(leaves: tuple[tuple[str, object], ...]) -> None:
     assert ranked[-1] == answer({"any_of": parts}, ARGS)
 
 
-@pytest.mark.parametrize(
-    ("leaf", "expected"), [(TRUE, "false"), (FALSE, "true"), (ERROR, "error")]
-)
+@pytest.mark.parametrize(("leaf", "expected"), [(TRUE, "false"), (FALSE, "true"), (ERROR, "error")])
 def test_negation(leaf: object, expected: str) -> None:
     """Clause 6: the negation of an error is an error."""
     assert expected == answer({"not": leaf}, ARGS)
@@ -92,7 +91,7 @@ def test_of_several_errors_the_same_is_reported_in_any_order() -> None:
     ],
 )
 def test_dollar(decision: str, match: dict[str, object], expected: str) -> None:
-    """Clause 11: a newline before the end never helps a permitting rule, nor hides from a restricting one."""
+    """Clause 11: a newline before the end neither helps a permission nor evades a restriction."""
     assert expected == answer(match, {"x": "aaa\n"}, decision=decision)
 
 
@@ -104,7 +103,12 @@ def test_dollar(decision: str, match: dict[str, object], expected: str) -> None:
         ("allow", {"tool.in": ["work"]}, "mcp", "false"),
         ("allow", {"tool.matches": "w"}, "mcp", "false"),
         ("allow", {"tool": "work", "tool.namespace": "mcp"}, "mcp", "true"),
-        ("allow", {"all_of": [{"tool": "work"}, {"all_of": [{"tool.namespace": "mcp"}]}]}, "mcp", "true"),
+        (
+            "allow",
+            {"all_of": [{"tool": "work"}, {"all_of": [{"tool.namespace": "mcp"}]}]},
+            "mcp",
+            "true",
+        ),
         ("allow", {"tool": "work", "any_of": [{"tool.namespace": "mcp"}]}, "mcp", "false"),
         ("allow", {"tool": "work", "not": {"tool.namespace": "x"}}, "mcp", "false"),
         ("allow", {"any_of": [{"tool": "work"}, {"tool": "other"}]}, "mcp", "false"),

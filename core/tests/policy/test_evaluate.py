@@ -7,8 +7,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import adjudge.policy
 import pytest
+from asking import HERE, answer, call, decide, names, policy, rule
+
+import adjudge.policy
 from adjudge._types import (
     ActionRequest,
     Decision,
@@ -18,7 +20,6 @@ from adjudge._types import (
     Verdict,
 )
 from adjudge.policy import allow, approve_required, deny, dry_run, evaluate, transform
-from asking import HERE, answer, call, decide, names, policy, rule
 
 IRREVERSIBLE = ToolMetadata(reversible=False)
 
@@ -76,10 +77,8 @@ def test_a_plain_match_is_one_decision_for_every_request() -> None:
     ],
 )
 def test_defaults(declared: ToolMetadata | None, expected: str, name: str) -> None:
-    """Clause 17: an irreversible tool without a shadow has its own default; one without metadata the stricter."""
-    bundle = policy(
-        defaults={"on_no_match": "dry_run", "on_missing_shadow": "approve_required"}
-    )
+    """Clause 17: an irreversible tool without a shadow has a default of its own."""
+    bundle = policy(defaults={"on_no_match": "dry_run", "on_missing_shadow": "approve_required"})
     decision = evaluate(bundle, call(declared=declared))
 
     assert (expected, (f"<default:{name}>",)) == (decision.verdict, decision.matched_rules)
@@ -236,9 +235,7 @@ def test_a_context_replaces_the_request_s_everywhere() -> None:
     def look(request: ActionRequest, context: ExecutionContext) -> None:
         seen.extend((request.context, context))
 
-    bundle = policy(
-        rule("allow", {"context.principal.id": "s1"}, priority=-1), python_rules=[look]
-    )
+    bundle = policy(rule("allow", {"context.principal.id": "s1"}, priority=-1), python_rules=[look])
 
     assert "allow" == evaluate(bundle, call(), other).verdict
     assert [other, other] == seen
@@ -250,7 +247,7 @@ def test_without_a_context_its_paths_are_errors() -> None:
 
 
 def test_stated_fields_override_what_a_tool_says() -> None:
-    """The fields that `tools:` states hold; the others, and whether it has a shadow, are the tool's own."""
+    """The fields that `tools:` states hold; the others, and its shadow, are the tool's own."""
     bundle = policy(tools={"work": {"reversible": False, "scope": ["mail"]}})
     found = bundle.metadata_for("work", None, ToolMetadata(cost="high", has_shadow=True))
 
@@ -295,7 +292,17 @@ def test_evaluate_changes_nothing() -> None:
 def test_the_engine_imports_nothing_that_could_look_around() -> None:
     """Law 8: the modules that judge import no clock, file, network, process or chance."""
     judging = "_evaluate _judge _layers _match _operators _subjects _transform _verdicts _compile"
-    outside = {"os", "io", "time", "random", "socket", "pathlib", "subprocess", "asyncio", "secrets"}
+    outside = {
+        "os",
+        "io",
+        "time",
+        "random",
+        "socket",
+        "pathlib",
+        "subprocess",
+        "asyncio",
+        "secrets",
+    }
     folder = Path(adjudge.policy.__file__).parent
     for module in judging.split():
         tree = ast.parse((folder / f"{module}.py").read_text(encoding="utf-8"))

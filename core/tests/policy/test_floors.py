@@ -6,9 +6,10 @@ import itertools
 from typing import Any
 
 import pytest
+from asking import call, decide, names, policy, rule
+
 from adjudge._types import Decision, Verdict
 from adjudge.policy import approve_required, evaluate
-from asking import call, decide, names, policy, rule
 
 ARGS = {"text": "t"}
 ERRS = {"args.text.gt": 1}
@@ -18,10 +19,8 @@ STRICTNESS = ["allow", "transform", "approve_required", "dry_run", "deny"]
 @pytest.mark.parametrize("floor", ["deny", "dry_run", "approve_required"])
 @pytest.mark.parametrize("below", ["deny", "dry_run", "approve_required", "allow"])
 def test_the_stricter_of_floor_and_search(floor: str, below: str) -> None:
-    """Clauses 15 and 16: the decision is the stricter of the floor and of what the rules below give."""
-    decision = decide(
-        rule(floor, ERRS, id="errs"), rule(below, id="below"), args=ARGS
-    )
+    """Clauses 15 and 16: the stricter counts, of the floor and of what the rules below give."""
+    decision = decide(rule(floor, ERRS, id="errs"), rule(below, id="below"), args=ARGS)
 
     assert max(floor, below, key=STRICTNESS.index) == decision.verdict
     assert "<rule_error:errs:WrongKind>" == decision.matched_rules[0]
@@ -58,7 +57,7 @@ def test_other_permissions_deny_where_they_err(errs: dict[str, Any]) -> None:
 
 
 def test_every_ask_must_be_met() -> None:
-    """Clause 15: where several ask for approval every approver set counts, and the shortest time-out."""
+    """Clause 15: where several ask every approver set counts, and the shortest time-out."""
     decision = decide(
         rule("approve_required", ERRS, id="a", approvers=["ann"], timeout_seconds=60),
         rule("approve_required", ERRS, id="b", approvers=["bob"]),
@@ -199,9 +198,7 @@ def test_a_test_that_raises_is_an_error_of_its_rule() -> None:
         def get(self, key: str, default: Any = None) -> Any:
             raise RuntimeError("lost")
 
-    decision = decide(
-        rule("dry_run", {"args.x": 1}, id="errs"), rule("allow"), args=Broken(x=1)
-    )
+    decision = decide(rule("dry_run", {"args.x": 1}, id="errs"), rule("allow"), args=Broken(x=1))
 
     assert ("dry_run", "<rule_error:errs:RuntimeError>") == (
         decision.verdict,

@@ -6,6 +6,8 @@ import itertools
 from typing import Any
 
 import pytest
+from asking import call, rule
+
 from adjudge._types import Decision, ToolMetadata
 from adjudge.policy import (
     PolicyLayer,
@@ -18,7 +20,6 @@ from adjudge.policy import (
     strict_overrides_loose,
     transform,
 )
-from asking import call, rule
 
 STRICTNESS = ["allow", "transform", "approve_required", "dry_run", "deny"]
 ERRS = {"args.text.gt": 1}
@@ -72,7 +73,7 @@ def test_defaults_count_where_all_abstain() -> None:
 
 
 def test_an_abstaining_layer_that_erred_brings_its_default() -> None:
-    """Clause 20: where a restricting rule of an abstaining layer errs, its default is a floor besides."""
+    """Clause 20: where a restriction of an abstaining layer errs, its default is a floor too."""
     erring = layer("a", rule("approve_required", ERRS), defaults={"on_no_match": "deny"})
     decision = decide(erring, layer("b", rule("allow")), args={"text": "t"})
 
@@ -84,7 +85,9 @@ def test_an_abstaining_layer_that_erred_brings_its_default() -> None:
 
 def test_an_errored_plain_allow_brings_no_default() -> None:
     """Clause 20: a permission that could not be judged does not restrict other layers."""
-    decision = decide(layer("a", rule("allow", ERRS)), layer("b", rule("allow")), args={"text": "t"})
+    decision = decide(
+        layer("a", rule("allow", ERRS)), layer("b", rule("allow")), args={"text": "t"}
+    )
 
     assert "allow" == decision.verdict
     assert ("a:<rule_error:allow:WrongKind>", "b:allow") == decision.matched_rules
@@ -108,7 +111,7 @@ def test_floors_hold_under_every_combiner(merge: Any) -> None:
 
 
 def test_first_and_last_layer() -> None:
-    """Clause 20: the first, or the last, layer that decides has its way, transforms of others dropped."""
+    """Clause 20: one layer has its way; the transforms and obligations of others are dropped."""
     layers = [
         layer("none"),
         layer("a", rule("allow", obligations=["a"])),
@@ -257,7 +260,7 @@ def test_a_transform_that_only_the_result_meets_denies() -> None:
 
 
 def test_a_layer_judges_the_joint_result_of_its_own_transform() -> None:
-    """Clause 20: where its own transform matched a layer judges the joint result as in clause 19."""
+    """Clause 20: where its own transform matched a layer judges the result as in clause 19."""
     decision = decide(
         layer(
             "a",
@@ -325,26 +328,27 @@ def test_outside_the_layers_the_first_word_on_a_tool_holds() -> None:
     assert ToolMetadata(cost="high", reversible=False) == bundle.metadata_for("work", None, None)
 
 
-VERDICTS = ["allow", "approve_required", "dry_run", "deny"]
 POLICIES = [
-    *([rule(verdict, {"args.x": x})] for verdict in VERDICTS for x in (0, 1)),
+    [rule("allow", {"args.x": 0})],
+    [rule("approve_required", {"args.x": 1}), rule("allow")],
+    [rule("dry_run", {"args.x": 0})],
+    [rule("deny", {"args.x": 1})],
     [rule("transform", {"args.x": 0}, transform=SET_X)],
     [rule("transform", {"args.x": 0}, transform={"path": "args.y", "set": 1}), rule("allow")],
     [rule("dry_run", ERRS)],
-    [],
 ]
 
 
-@pytest.mark.parametrize("further", POLICIES)
-def test_a_further_layer_never_loosens(further: list[Any]) -> None:
-    """Clause 20: under `strict_overrides_loose` what some layer decided can only become stricter."""
-    for one, other in itertools.product(POLICIES, repeat=2):
+@pytest.mark.parametrize("further", range(len(POLICIES)))
+def test_a_further_layer_never_loosens(further: int) -> None:
+    """Clause 20: under the default combiner what some layer decided only becomes stricter."""
+    for one, other in itertools.combinations_with_replacement(POLICIES, 2):
+        layers = [layer("a", *one), layer("b", *other)]
+        two = compile_policy(layers)
+        three = compile_policy([*layers, layer("c", *POLICIES[further])])
         for x in (0, 1):
-            before = decide(layer("a", *one), layer("b", *other), args={"x": x, "text": "t"})
-            after = decide(
-                layer("a", *one), layer("b", *other), layer("c", *further),
-                args={"x": x, "text": "t"},
-            )  # fmt: skip
+            request = call({"x": x, "text": "t"})
+            before, after = evaluate(two, request), evaluate(three, request)
             if any(name.startswith("<default") for name in before.matched_rules):
                 continue
 

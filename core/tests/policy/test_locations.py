@@ -49,7 +49,7 @@ from adjudge.policy._locations import (
     ],
 )
 def test_a_glob_matches_the_whole_text(pattern, text, expected):
-    """Clause 12: `*` stops at a slash, `**` does not, everything else is itself, the whole text matches."""
+    """Clause 12: `*` stops at a slash, `**` does not, all else is itself; all must match."""
     assert expected == glob_matches(pattern)(text)
 
 
@@ -169,7 +169,7 @@ def test_the_host_of_a_url_is_what_a_client_would_connect_to(url, host):
     ],
 )
 def test_a_url_on_which_readers_could_disagree_is_an_error(url):
-    """Clause 12: anything but RFC 3986 in ASCII with a plain http or https authority is an error."""
+    """Clause 12: anything but RFC 3986 in ASCII with a plain http(s) authority is an error."""
     with pytest.raises(ValueError):
         parse_host(url)
 

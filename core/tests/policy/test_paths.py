@@ -8,6 +8,7 @@ from adjudge.policy._words import OPERATORS
 
 
 def read(text, **options):
+    """Give root, steps and operator of a key."""
     path, operator = parse_leaf(text, **options)
     return path.root, path.steps, operator
 
@@ -63,7 +64,7 @@ def test_a_key_is_read_as_path_and_operator(text, expected):
     ],
 )
 def test_the_element_of_a_quantifier_is_a_dot(text, expected):
-    """Inside each and some a path begins with the element, and the same rule says what is an operator."""
+    """Inside each and some a path begins with the element; operators follow the same rule."""
     assert expected == read(text, element=True)
 
 
@@ -127,7 +128,7 @@ def test_an_unknown_path_is_refused_with_a_suggestion(text, word):
     ],
 )
 def test_a_near_miss_of_an_operator_is_refused(text, suggestion):
-    """Clause 5: what differs from an operator in case only, or by one edit, must be quoted to be a key."""
+    """Clause 5: what differs from an operator in case, or by one edit, must be quoted."""
     with pytest.raises(PathProblem) as caught:
         parse_leaf(text)
 
@@ -148,7 +149,7 @@ def test_a_near_miss_of_an_operator_is_refused(text, suggestion):
     ],
 )
 def test_a_key_that_only_resembles_an_operator_is_a_key(text, steps):
-    """Clause 5: a first key, a quoted key and one edit from an operator of under four letters are keys."""
+    """Clause 5: a first key, a quoted key and a near miss of a short operator are keys."""
     assert (steps, None) == read(text)[1:]
 
 
@@ -228,7 +229,7 @@ def test_a_transform_path_elsewhere_is_refused(text):
     ],
 )
 def test_one_edit_is_a_letter_more_less_other_or_swapped(word, other, expected):
-    """One edit apart means one letter inserted, left out, replaced or swapped with its neighbour."""
+    """One edit is one letter inserted, left out, replaced or swapped with its neighbour."""
     assert expected == is_one_edit_apart(word, other)
     assert expected == is_one_edit_apart(other, word)
 

@@ -1,4 +1,4 @@
-"""Regular expressions: Python's meaning, no pattern that can hang, and `$` by position (clause 11)."""
+"""Regular expressions: no pattern that can hang, and `$` by position (clause 11)."""
 
 import pickle
 import random
@@ -19,6 +19,7 @@ from adjudge.policy._patterns import (
 
 
 def compiled(text, *, permitting=False):
+    """Compile a pattern, for restricting position unless told otherwise."""
     return compile_pattern(text, permitting=permitting)
 
 
@@ -46,7 +47,7 @@ def compiled(text, *, permitting=False):
     ],
 )
 def test_a_pattern_that_can_take_exponential_time_is_refused(text):
-    """Clause 11: two ways round one loop on the same text are refused when the policy is compiled."""
+    """Clause 11: two ways round one loop on the same text are refused at compile time."""
     with pytest.raises(UnsafePattern, match="exponential"):
         compiled(text)
 
@@ -72,7 +73,7 @@ def test_a_pattern_that_can_take_cubic_time_or_worse_is_refused(text, power):
     "text", ["a?" * 25 + "a" * 25, "(?:a?){25}a{25}", "(?:a|a){30}b", "^" + "(?:|x)" * 20 + "y"]
 )
 def test_optional_parts_that_overlap_too_often_are_refused(text):
-    """Clause 11: exponential in the pattern's own length is a hang as well, though no loop is there."""
+    """Clause 11: exponential in the pattern's own length is a hang as well, without a loop."""
     with pytest.raises(UnsafePattern, match="too many ways"):
         compiled(text)
 
@@ -156,7 +157,7 @@ def test_no_random_pattern_that_is_taken_can_hang(seed):
     "text", ["(", "[a", "a**", "a{99999999999}", "(?P<x>", "[[a]", "(?z)", "\\8", "(?<=a+)b", "*"]
 )
 def test_what_python_does_not_take_is_refused(text):
-    """A broken pattern, and one that a later Python may read otherwise, is refused with Python's reason."""
+    """A broken pattern, and one that a later Python may read otherwise, is refused."""
     with pytest.raises(UnsafePattern, match="no regular expression"):
         compiled(text)
 
@@ -200,7 +201,7 @@ def test_a_pattern_too_large_to_be_shown_safe_is_refused():
     ],
 )
 def test_a_dollar_is_the_very_end_where_it_would_permit(text, subject, permitting, restricting):
-    """Clause 11: `$` is the end of the text in permitting position, Python's elsewhere and under (?m)."""
+    """Clause 11: `$` is the text's end in permitting position, else and under (?m) Python's."""
     assert permitting == compiled(text, permitting=True).search(subject)
     assert restricting == compiled(text, permitting=False).search(subject)
     assert restricting == (re.search(text, subject) is not None)
@@ -230,7 +231,7 @@ def test_a_pattern_pickles():
 
 
 def test_pythons_parser_is_where_it_is_expected():
-    """The one private thing that the analysis reads, Python's own parse tree, has the shape it relies on."""
+    """The one private thing that the analysis reads, Python's parse tree, has its shape."""
     (kind, (least, most, body)) = _parser.parse("(?:a|bc)*$")[0]
 
     assert ("MAX_REPEAT", 0, _parser.MAXREPEAT) == (str(kind), least, most)

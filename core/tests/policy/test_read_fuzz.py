@@ -100,20 +100,23 @@ policies = st.fixed_dictionaries(
 
 
 def outcome(source, **options):
-    """Read a policy; give it or its problems, and let nothing else pass."""
+    """Read a policy; give it or its problems, and let any other exception through."""
     try:
         return read_policy(source, **options)
     except PolicyCompileError as error:
-        assert error.problems
-        assert all(isinstance(problem, str) and problem for problem in error.problems)
-        return None
+        return error.problems
+
+
+def is_answer(found):
+    """Tell whether this is a policy, or at least one problem in words."""
+    return isinstance(found, PolicySource) or (bool(found) and all(map(str.strip, found)))
 
 
 @given(policies | st.dictionaries(keys, trees))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_mapping_gives_a_policy_or_problems(source):
     """No nested data makes the reader raise anything but PolicyCompileError."""
-    assert isinstance(outcome(source), PolicySource | None)
+    assert is_answer(outcome(source))
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60))
@@ -123,7 +126,7 @@ def test_a_mapping_gives_a_policy_or_problems(source):
 def test_a_text_gives_a_policy_or_problems(text):
     """No text makes the reader raise anything but PolicyCompileError, as JSON or as TOML."""
     for format_ in ("json", "toml"):
-        assert isinstance(outcome(text, format=format_), PolicySource | None)
+        assert is_answer(outcome(text, format=format_))
 
 
 @pytest.mark.needs_yaml
@@ -142,7 +145,7 @@ def test_a_text_gives_a_policy_or_problems(text):
 @example("<<: *a")
 def test_a_yaml_text_gives_a_policy_or_problems(text):
     """No text makes the reader raise anything but PolicyCompileError, as YAML."""
-    assert isinstance(outcome(text, format="yaml"), PolicySource | None)
+    assert is_answer(outcome(text, format="yaml"))
 
 
 def is_plain(value):
@@ -157,7 +160,9 @@ def is_plain(value):
 
 
 @given(policies.filter(is_plain))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_dict_and_its_json_are_read_alike(source):
     """A dict and the JSON that says the same are both taken or both refused."""
-    assert (outcome(source) is None) == (outcome(json.dumps(source), format="json") is None)
+    from_dict, from_json = outcome(source), outcome(json.dumps(source), format="json")
+
+    assert isinstance(from_dict, PolicySource) == isinstance(from_json, PolicySource)

@@ -9,6 +9,7 @@ from adjudge.policy._source import read_policy
 
 
 def problems_of(text):
+    """Give what is wrong with a JSON policy."""
     with pytest.raises(PolicyCompileError) as caught:
         read_policy(text, format="json", file="policy.json")
     return caught.value.problems

@@ -14,14 +14,17 @@ from adjudge.policy._source import MAX_TEXT, read_policy
 
 
 def match_of(match, **sections):
+    """Read a policy of one rule; give its match."""
     return read_policy({"rules": [{"match": match}], **sections}).rules[0].match
 
 
 def rule_of(**fields):
+    """Read a policy of one rule for everything; give the rule."""
     return read_policy({"rules": [{"match": "always", **fields}]}).rules[0]
 
 
 def edits_of(transform):
+    """Read a transform; give its edits without places."""
     edits = rule_of(verdict="transform", transform=transform).edits
     return [(edit.kind, edit.path, edit.value) for edit in edits]
 
@@ -90,6 +93,7 @@ DICT = {
 
 
 def summary(policy):
+    """Give what a policy of one rule says, without places."""
     (rule,) = policy.rules
     tools = {name: (tool.namespace, tool.fields) for name, tool in policy.tools.items()}
     return (

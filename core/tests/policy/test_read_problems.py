@@ -1,4 +1,4 @@
-"""Every kind of mistake in a policy, with its place, its rule, its field and what to write instead."""
+"""Every kind of mistake in a policy: its place, its rule, its field and what to write instead."""
 
 import re
 
@@ -12,17 +12,20 @@ ALWAYS = {"match": "always"}
 
 
 def problems_of(source):
+    """Give what is wrong with a policy."""
     with pytest.raises(PolicyCompileError) as caught:
         read_policy(source)
     return caught.value.problems
 
 
 def only_problem(source):
+    """Give the one thing that is wrong with a policy."""
     (problem,) = problems_of(source)
     return problem
 
 
 def rule(**fields):
+    """Give a policy of one rule with the id r."""
     return {"rules": [{"id": "r", **fields}]}
 
 
@@ -225,7 +228,7 @@ def test_an_id_is_a_string(rule_id):
 
 @pytest.mark.parametrize("rule_id", ["<default:on_no_match>", "<x", "a\nb", "a\u202eb", "\x1b[2J"])
 def test_an_id_cannot_pass_for_something_else(rule_id):
-    """An id must not look like a marker of Adjudge's own, nor break or reverse a line of the record."""
+    """An id must not look like a marker of Adjudge's own, nor break or reverse a line."""
     assert "An id does not begin" in only_problem({"rules": [{"id": rule_id, **ALWAYS}]})
 
 

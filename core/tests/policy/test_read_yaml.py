@@ -1,4 +1,4 @@
-"""YAML text is read as written: surprises, duplicates, aliases and tags are problems with a place."""
+"""YAML text is read as written: surprises, duplicates, aliases, tags are problems with a place."""
 
 import builtins
 
@@ -9,12 +9,14 @@ from adjudge.policy._source import read_policy
 
 
 def problems_of(text):
+    """Give what is wrong with a YAML policy."""
     with pytest.raises(PolicyCompileError) as caught:
         read_policy(text, file="policy.yaml")
     return caught.value.problems
 
 
 def match_of(text):
+    """Read a policy of one rule with these tests; give its match."""
     return read_policy(f"rules: [{{match: {{{text}}}}}]").rules[0].match
 
 
@@ -31,7 +33,7 @@ def test_a_leaf_stands_at_its_key():
 @pytest.mark.needs_yaml
 @pytest.mark.parametrize(
     "written",
-    ["no", "on", "0123", "1e3", "12:30", "1_000", "0x1F", ".inf", "~", "2024-01-01", "1,000", "y"],
+    ["no", "on", "0123", "1e3", "12:30", "1_000", "0x1F", ".inf", "~", "2024-01-01", "y"],
 )
 @pytest.mark.parametrize(
     ("policy", "path"),
@@ -49,21 +51,19 @@ def test_a_leaf_stands_at_its_key():
             "approvers[0]",
         ),
         (
-            "rules:\n- {{id: r, match: always, verdict: transform, "
-            "transform: {{path: args.x, set: {}}}}}\n",
-            "transform.set",
+            "rules:\n- {{id: r, match: always, verdict: transform, transform: {{set: {{a: {}}}}}}}\n",
+            "transform.set.a",
         ),
     ],
 )
 def test_a_surprise_is_a_problem_where_text_or_a_number_is_meant(written, policy, path):
-    """A scalar that YAML 1.1 and its readers take for different things is refused with what to write."""
-    flow_safe = written if written != "1,000" else "1_000"
-    (problem,) = problems_of(policy.format(flow_safe))
+    """A scalar that readers take for different things is refused with what to write."""
+    (problem,) = problems_of(policy.format(written))
 
-    assert problem.startswith("policy.yaml:2:")
+    assert problem.startswith(("policy.yaml:2:", "policy.yaml:3:"))
     assert 'rule "r"' in problem
     assert f"{path}: " in problem
-    assert f'"{flow_safe}"' in problem
+    assert f'"{written}"' in problem
 
 
 @pytest.mark.needs_yaml
@@ -216,9 +216,6 @@ def test_deep_nesting_is_a_problem_and_no_crash(text):
 @pytest.mark.parametrize("text", ["", "  \n", "# nothing\n", "---\n", "null", "~", "{}"])
 def test_an_empty_text_is_a_problem(text):
     """A policy that says nothing at all is no policy."""
-    if text == "{}":
-        assert () == read_policy(text).rules
-        return
     (problem,) = problems_of(text)
 
     assert "empty" in problem

@@ -79,7 +79,7 @@ def test_what_every_reader_reads_alike_is_taken_at_its_word(text, value):
     ],
 )
 def test_a_surprise_says_what_to_write_instead(text, instead):
-    """Text that some reader takes for something else comes with the two ways to write what is meant."""
+    """Text that some reader takes for something else comes with how to write what is meant."""
     _, surprise = read_plain(text)
 
     if instead is None:

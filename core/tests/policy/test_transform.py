@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from asking import call, decide, names, policy, rule
+
 from adjudge._types import ActionRequest, Decision, ExecutionContext
 from adjudge.policy import deny, evaluate, transform
-from asking import call, decide, names, policy, rule
 
 
 def rewrite(match: Any = "always", **edit: Any) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def test_a_newly_met_restriction_wins(verdict: str) -> None:
 
 
 def test_a_restriction_that_errs_on_the_final_arguments_is_a_floor() -> None:
-    """Clause 19: a restricting rule that errs on the final arguments counts as its floor, and is marked."""
+    """Clause 19: a restriction that errs on the final arguments counts as its floor."""
     decision = decide(
         rewrite(path="args.x", set="text"), rule("dry_run", {"args.x.gt": 5}), args={"x": 1}
     )
@@ -106,7 +107,7 @@ def test_a_restriction_that_errs_on_the_final_arguments_is_a_floor() -> None:
 
 
 def test_what_the_original_met_stays_shadowed() -> None:
-    """Clause 19: a rule below that was true before is not newly met while the transform still matches."""
+    """Clause 19: what was true before is not newly met while the transform still matches."""
     decision = decide(rewrite(path="args.x", set=1), rule("deny", {"args.y": 1}), args={"y": 1})
 
     assert "transform" == decision.verdict
@@ -182,9 +183,7 @@ def test_a_doubtful_transform_yields_to_a_restricting_default() -> None:
 
 def test_a_doubtful_transform_applies_instead_of_an_allow() -> None:
     """Clause 8: where the call would be let through, it goes through rewritten."""
-    decision = decide(
-        rewrite(DOUBTFUL, path="args.tenant", set="mine"), rule("allow"), args={}
-    )
+    decision = decide(rewrite(DOUBTFUL, path="args.tenant", set="mine"), rule("allow"), args={})
 
     assert ("transform", {"tenant": "mine"}, ("rewrite",)) == (
         decision.verdict,
@@ -232,9 +231,7 @@ def test_a_python_rewrite_is_judged_too() -> None:
     def raise_amount(_request: ActionRequest, _context: ExecutionContext) -> Decision:
         return transform({"amount": 900})
 
-    bundle = policy(
-        rule("deny", {"args.amount.gt": 500}, priority=-1), python_rules=[raise_amount]
-    )
+    bundle = policy(rule("deny", {"args.amount.gt": 500}, priority=-1), python_rules=[raise_amount])
 
     assert "deny" == evaluate(bundle, call({"amount": 1})).verdict
 

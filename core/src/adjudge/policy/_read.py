@@ -56,11 +56,9 @@ def _read_version(entry: Entry | None, problems: Problems) -> int:
     if entry is None:
         return VERSION
     version = read_whole(entry.value, problems, meant="version")
-    if version not in (VERSION, 0):
+    if version is not None and version != VERSION:
         problems.add(entry.value.place, f"There is no version {version}; write version: {VERSION}.")
-    elif version == 0 and isinstance(entry.value, Scalar) and entry.value.value == 0:
-        problems.add(entry.value.place, f"There is no version 0; write version: {VERSION}.")
-    return version
+    return VERSION
 
 
 def _read_defaults(entry: Entry | None, problems: Problems) -> Defaults:

@@ -149,7 +149,7 @@ def _read_match(
 
 
 def _optional_priority(entry: Entry | None, problems: Problems) -> int:
-    return 0 if entry is None else read_whole(entry.value, problems, meant="priority")
+    return 0 if entry is None else read_whole(entry.value, problems, meant="priority") or 0
 
 
 def _optional_text(entry: Entry | None, problems: Problems, meant: str) -> str:

@@ -94,16 +94,16 @@ def read_bool(node: Node, problems: Problems, *, meant: str) -> bool:
     return False
 
 
-def read_whole(node: Node, problems: Problems, *, meant: str) -> int:
-    """Read a whole number; a bool is none, and neither is 1.0."""
+def read_whole(node: Node, problems: Problems, *, meant: str) -> int | None:
+    """Read a whole number; None after a problem. A bool is none, and neither is 1.0."""
     if isinstance(node, Scalar) and node.surprise is not None:
         problems.add(node.place, node.surprise)
-        return 0
+        return None
     value = node.value if isinstance(node, Scalar) else None
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     problems.add(node.place, f"{meant} is a whole number, not {kind_of_node(node)}.")
-    return 0
+    return None
 
 
 def read_texts(node: Node, problems: Problems, *, meant: str) -> tuple[str, ...]:

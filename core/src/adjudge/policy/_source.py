@@ -47,7 +47,7 @@ def read_policy(
     """
     problems = Problems(file=file)
     node = _parse(source, format, file, problems)
-    if node is None:
+    if node is None or (isinstance(node, Fields) and not node.entries):
         problems.add_text("The policy is empty; the least that it can say is version: 1.")
         problems.stop_if_any()
     if not isinstance(node, Fields):
@@ -71,7 +71,7 @@ def _parse(
     problems: Problems,
 ) -> Node | None:
     if isinstance(source, Mapping):
-        return nodes_of(source, problems) if source else None
+        return nodes_of(source, problems)
     if not isinstance(source, str | bytes):
         raise PolicyCompileError(
             f"A policy is text, bytes or a mapping, not a {type(source).__name__}."
@@ -141,6 +141,6 @@ def _parse_toml(text: str, problems: Problems) -> Node | None:
     except RecursionError:
         problems.add_text("This TOML is nested too deeply.")
     else:
-        return nodes_of(data, problems) if data else None
+        return nodes_of(data, problems)
     problems.stop_if_any()
     return None

@@ -29,14 +29,14 @@ from adjudge.integration import (
 __all__ = ["ValidatedArguments", "parameters_of"]
 
 
-def parameters_of(tool: FunctionTool) -> FuncSchema | None:
-    """Read the parameters of the function behind a decorated tool; None for any other tool."""
-    function: Any = getattr(tool, "__wrapped__", None)
-    if function is None:
-        return None
+def parameters_of(tool: FunctionTool) -> FuncSchema:
+    """Read the parameters of the function behind a decorated tool."""
+    function: Any = tool.__wrapped__
     if not inspect.isroutine(function) and not inspect.isclass(function):
         function = function.__call__
-    return function_schema(function, name_override=tool.name, strict_json_schema=False)
+    return function_schema(
+        function, name_override=tool.name, use_docstring_info=False, strict_json_schema=False
+    )
 
 
 class ValidatedArguments:
@@ -48,7 +48,7 @@ class ValidatedArguments:
         self._judged = FrozenDict()
 
     def validate(self, args: FrozenDict) -> FrozenDict:
-        """Project what the function would get: of what the model sent, later of rewritten arguments.
+        """Project what the function would get of what the model sent, later of a rewriting.
 
         Raises `InvalidArguments` for what the function's parameters reject.
         """

@@ -31,11 +31,11 @@ def govern(
     """Put a function tool, a list of tools or an agent under a guard.
 
     A tool or a list comes back as governed copies. An agent is governed in place and returned, with
-    the agents that it hands off to or uses as tools unless `recursive` is False, and with tools that
-    it gets later. `hosted` says what becomes of tools that run at the provider. `context` gets the
-    SDK's run context of each call and answers who is calling; None or an exception denies. The same
-    guard again changes nothing. Raises `GovernError` for another guard, for a guard that pauses, and
-    for what cannot be governed.
+    the agents that it hands off to or uses as tools unless `recursive` is False, and with tools
+    that it gets later. `hosted` says what becomes of tools that run at the provider. `context` gets
+    the SDK's run context of each call and answers who is calling; None or an exception denies. The
+    same guard again changes nothing. Raises `GovernError` for another guard, for a guard that
+    pauses, and for what cannot be governed.
     """
     if hosted not in get_args(Hosted):
         raise GovernError(f"hosted is {hosted!r}; say 'refuse', 'strip' or 'allow'.")

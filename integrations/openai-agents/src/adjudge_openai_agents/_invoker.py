@@ -1,7 +1,7 @@
 """Where a function tool's call is governed: in the `on_invoke_tool` of a copy of the tool.
 
-`Binding` is what one `govern` fixes for all that it reaches. `GovernedInvoker` stands where the SDK,
-and anybody who holds the governed tool, invokes the body.
+`Binding` is what one `govern` fixes for all that it reaches. `GovernedInvoker` stands where the
+SDK, and anybody who holds the governed tool, invokes the body.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import copy
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 from agents import FunctionTool, RunContextWrapper, ToolOriginType, get_current_span
 from agents import tool as sdk
+from agents.function_schema import FuncSchema
 from agents.tool_context import ToolContext
 from agents.tracing import SpanError
 
@@ -39,15 +41,25 @@ class Binding:
     context: ContextSource | None = None
     declared: ToolMetadata | None = None
     shadow: Callable[..., Any] | None = None
+    parameters: WeakKeyDictionary[Invoker, FuncSchema] = field(default_factory=WeakKeyDictionary)
+    """The parameters of the decorated tools seen so far, by invoker: they cost milliseconds."""
+
+    def parameters_of(self, tool: FunctionTool) -> FuncSchema | None:
+        """Read the parameters of the function behind a decorated tool; None for other tools."""
+        if not hasattr(tool, "__wrapped__"):
+            return None
+        if tool.on_invoke_tool not in self.parameters:
+            self.parameters[tool.on_invoke_tool] = parameters_of(tool)
+        return self.parameters[tool.on_invoke_tool]
 
 
 class GovernedInvoker:
     """The governed way to one tool's body."""
 
-    def __init__(self, tool: FunctionTool, binding: Binding) -> None:
+    def __init__(self, tool: FunctionTool, binding: Binding, parameters: FuncSchema | None) -> None:
         self.binding = binding
         self._name, self._schema = tool.name, tool.params_json_schema
-        self._parameters = parameters_of(tool)
+        self._parameters = parameters
         origin = sdk.get_function_tool_origin(tool)
         self._namespace = origin.mcp_server_name if origin is not None else None
         if self._namespace is None and tool.qualified_name != tool.name:
@@ -111,7 +123,7 @@ def govern_function_tool(tool: FunctionTool, binding: Binding) -> FunctionTool:
             "say approve_required in the policy and give the guard an on_approval handler."
         )
     governed = copy.copy(tool)
-    governed.on_invoke_tool = GovernedInvoker(governed, binding)
+    governed.on_invoke_tool = GovernedInvoker(governed, binding, binding.parameters_of(tool))
     return governed
 
 
@@ -121,7 +133,7 @@ def _is_sdks(tool: FunctionTool) -> bool:
 
 
 def _around_failures(tool: FunctionTool, judge: Invoker) -> tuple[Invoker, Invoker]:
-    """Give a way to the body that lets its failure through, and `judge` handling it as the tool does.
+    """Give a way to the body that lets its failure through, and `judge` with the tool's handling.
 
     So the record has the failure, and the model is told of it as ungoverned.
     """

@@ -54,8 +54,8 @@ class RunsOnDeny(_AroundTheDoors):
     """The body runs although the call is denied."""
 
     async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
-        """Run it, and say that it was denied."""
-        if done.outcome is Outcome.DENIED:
+        """Run it, and say that it was denied; what could not be read is nothing to run it with."""
+        if done.outcome is Outcome.DENIED and done.result.code != "refused_arguments":
             await _quietly(execute)
         return done
 

@@ -148,7 +148,7 @@ class Bench:
         async def approver(request: ApprovalRequest) -> Any:
             args = json.loads(json.dumps(request.request.args, default=str))
             append_line(self.folder / "asked.jsonl", {"tool": request.request.tool, "args": args})
-            answer = next(a for a in waiting if a.tool == request.request.tool)
+            answer = next(a for a in waiting if a.is_about(request.request.tool, args))
             waiting.remove(answer)
             if answer.does == "hang":
                 await asyncio.Event().wait()

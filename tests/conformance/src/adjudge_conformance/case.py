@@ -16,7 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from adjudge_conformance.tools import SIBLING, TOOL_NAMES
 
-__all__ = ["Answer", "Case", "CaseFile", "Expected", "Proposal", "Verdict", "load_cases"]
+__all__ = [
+    "Answer",
+    "Case",
+    "CaseFile",
+    "Expected",
+    "Proposal",
+    "Verdict",
+    "by_id",
+    "load_cases",
+    "schema",
+]
 
 Verdict = Literal["allow", "deny", "dry_run", "approve_required", "transform"]
 _Case_id = Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*$")]
@@ -77,22 +87,29 @@ class Expected(_Model):
 
 
 class Answer(_Model):
-    """What the approver does when asked about a call of `tool`.
+    """What the approver does, once, when asked about a call of `tool` with the arguments `when`.
 
-    `hang` never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`.
+    Without `when` it is about any call of the tool. `args` are the arguments of an `edit`. `hang`
+    never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`.
     """
 
     tool: str
     does: Literal["grant", "refuse", "hang", "raise", "true", "edit"]
     reason: str = ""
+    when: dict[str, Any] = {}
     args: dict[str, Any] | None = None
+
+    def is_about(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether it is the answer to a question about such a call."""
+        return tool == self.tool and all(args.get(k) == self.when[k] for k in self.when)
 
 
 class Case(_Model):
     """One case; its id is words, its `says` a sentence that states the behaviour as fact.
 
     `verdict` cases run once. `pause` cases start in one process and are resumed in another, where
-    `resume_policy` may stand in for the policy. `transparent` cases have no policy: an ungoverned
+    `resume_policy` may stand in for the policy, and with `replays` again, from the same saved
+    bytes, which must start no body. `transparent` cases have no policy: an ungoverned
     run is compared with one under a policy that allows everything.
 
     `proposes` are the turns of the main agent, `helper` those of an agent nested in it. `expect`
@@ -109,6 +126,7 @@ class Case(_Model):
     kind: Literal["verdict", "pause", "transparent"] = "verdict"
     policy: dict[str, Any] | None = None
     resume_policy: dict[str, Any] | None = None
+    replays: bool = False
     tools: tuple[str, ...]
     proposes: tuple[tuple[Proposal, ...], ...]
     helper: tuple[tuple[Proposal, ...], ...] = ()

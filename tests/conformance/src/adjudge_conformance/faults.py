@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from adjudge import ToolGuard
 from adjudge_conformance import _faulty_guards as guards
 from adjudge_conformance.bench import Bench
 from adjudge_conformance.case import Case, load_cases
-from adjudge_conformance.cells import Cell, cells_of, gap_for
-from adjudge_conformance.driver import Driver, Scene
+from adjudge_conformance.cells import cells_of, gap_for
+from adjudge_conformance.driver import Driver, Scene, Style
 from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
 from adjudge_conformance.worker import OneProcess, Workers
@@ -53,12 +53,19 @@ class Fault:
         return {case.id for case in self._tried(driver) if self.notices(case)}
 
     def failing(
-        self, driver: type[Driver[Any]], server: ScriptedServer, workers: Workers, folder: Path
+        self,
+        driver: type[Driver[Any]],
+        server: ScriptedServer,
+        workers: Workers,
+        folder: Path,
+        *,
+        styles: Collection[Style] = (Style.SYNC, Style.ASYNC),
     ) -> set[str]:
         """Put the fault on a driver and give the ids of the cases that then fail.
 
-        A case is tried over the driver's first API, whole and alone: a fault that shows only in
-        other cells is not one of these. `workers` are used unless the fault is in them.
+        A case is tried in these styles, over the driver's first API, its calls alone: a fault that
+        shows only in other cells is not one of these. `workers` are used unless the fault is in
+        them.
         """
         with contextlib.ExitStack() as closing:
             if self.workers is not Workers:
@@ -67,7 +74,11 @@ class Fault:
             return {
                 case.id
                 for case in self._tried(driver)
-                if any(trial.differences(cell, folder / cell.id) for cell in _few(case, driver))
+                if any(
+                    trial.differences(cell, folder / cell.id)
+                    for cell in cells_of(case, driver)
+                    if cell.style in styles and cell.api == driver.apis[0] and not cell.parallel
+                )
             }
 
     def _tried(self, driver: type[Driver[Any]]) -> list[Case]:
@@ -77,14 +88,6 @@ class Fault:
             if not self.undecided(case)
             and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
         ]
-
-
-def _few(case: Case, driver: type[Driver[Any]]) -> list[Cell]:
-    return [
-        cell
-        for cell in cells_of(case, driver)
-        if cell.api == driver.apis[0] and not cell.parallel and not cell.style.streamed
-    ]
 
 
 class _TellsAnotherSchema(Trial):
@@ -103,6 +106,10 @@ def _ends(*kinds: str) -> Callable[[Case], bool]:
     return lambda case: (
         case.kind == "verdict" and any(expect.events[-1] in kinds for expect in case.expect)
     )
+
+
+def _ends_in_an_action(case: Case) -> bool:
+    return any(expect.events[-1].startswith("action.") for expect in case.expect)
 
 
 def _is(*ids: str) -> Callable[[Case], bool]:
@@ -181,11 +188,15 @@ FAULTS = (
     ),
     _fault("takes-true-for-grant", guards.TakesTrueForGrant, _is("approve.true-is-no-grant")),
     _fault(
-        "takes-grants-as-standing", guards.TakesGrantsAsStanding, _is("approve.one-grant-one-call")
+        "takes-grants-as-standing",
+        guards.TakesGrantsAsStanding,
+        _is("approve.one-grant-one-call"),
+        # Where both are asked about at the same time, nothing stands yet.
+        undecided=lambda case: (
+            _is_the_frameworks(case) or case.id == "approve.each-call-its-own-answer"
+        ),
     ),
-    _fault(
-        "drops-terminal-events", guards.DropsTerminalEvents, lambda case: case.kind != "transparent"
-    ),
+    _fault("drops-terminal-events", guards.DropsTerminalEvents, _ends_in_an_action),
     Fault(
         "tells-another-schema",
         "The model is offered the governed tools in other words.",

@@ -128,7 +128,7 @@ def _told(call: Proposal, expect: Expected, args: Mapping[str, Any]) -> str | No
     """The text that the model must get; None where the framework's own words stand."""
     if expect.sees is not None:
         return expect.sees
-    if expect.events[-1] == "action.denied":
+    if expect.events[-1] in ("action.denied", "approval.expired"):
         return f"{_DENIED}..."
     if expect.events[-1] == "action.completed":
         result = RESULTS[call.tool](**args)

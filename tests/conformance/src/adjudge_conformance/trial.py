@@ -19,6 +19,7 @@ from adjudge_conformance.bench import Bench, script_of
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, Outcome, Scene
 from adjudge_conformance.observe import expected_of, observed_of, ran_lines
+from adjudge_conformance.tools import SIBLING
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
 from adjudge_conformance.worker import Job, Workers
@@ -60,21 +61,22 @@ class Trial:
         exchange = self._open(bench)
         job = Job.of(self.driver, self.guard_class, bench, exchange.base_url)
         started = self.workers.start(job)
-        early = [line for line in ran_lines(bench) if not line.startswith("body glance ")]
-        resumed = self.workers.resume(job, started) if started.paused else started
-        problems = []
         if not started.paused:
-            problems.append("the run did not pause")
-        if early:
-            problems.append(f"before anybody had answered, this ran: {early}")
-        if started.paused and len({os.getpid(), started.process, resumed.process}) != 3:
-            problems.append("the run was started and resumed in one process")
-        ended = Outcome(final=resumed.final)
-        seen = observed_of(bench, exchange, ended)
-        problems += [
-            f"{where.process}: {where.error}" for where in (started, resumed) if where.error
-        ]
-        return [*problems, *_compared(expected_of(cell), seen)]
+            return [f"the run did not pause, but gave {started.final!r}", started.error]
+        early = [line for line in ran_lines(bench) if not line.startswith(f"body {SIBLING} ")]
+        problems = [f"this ran before anybody had answered: {line}" for line in early]
+        resumed = self.workers.resume(job, started)
+        if len({os.getpid(), started.process, resumed.process}) != 3:
+            problems.append("the run was not resumed in a process of its own")
+        seen = observed_of(bench, exchange, Outcome(final=resumed.final))
+        problems += [resumed.error] * bool(resumed.error)
+        problems += _compared(expected_of(cell), seen)
+        if cell.case.replays:
+            before = ran_lines(bench)
+            self.workers.resume(job, started)
+            again = ran_lines(bench)[len(before) :]
+            problems += [f"this ran when the saved run was resumed again: {line}" for line in again]
+        return problems
 
     def _transparent(self, cell: Cell, folder: Path) -> list[str]:
         def take(name: str, *, governed: bool) -> dict[str, Any]:

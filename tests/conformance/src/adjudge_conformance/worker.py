@@ -209,7 +209,8 @@ def _answers(job: Job, driver: Driver[Any]) -> list[GivenAnswer]:
         for number, proposals in enumerate(turns):
             ids = script.ids(model, number, begun.get(model, ""))
             for proposal, call_id in zip(proposals, ids, strict=False):
-                answer = next((a for a in waiting if a.tool == proposal.tool), None)
+                args = proposal.args or {}
+                answer = next((a for a in waiting if a.is_about(proposal.tool, args)), None)
                 if answer is not None:
                     waiting.remove(answer)
                     given.append(GivenAnswer(call_id, answer.tool, _decision(answer)))

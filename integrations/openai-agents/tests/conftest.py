@@ -1,0 +1,126 @@
+"""What the tests here share: a scripted model service, spied-on tools, and guards of one rule."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adjudge_conformance.wire import Exchange, Script, ScriptedCall, ScriptedServer, Turn
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, RunResult
+from openai import AsyncOpenAI
+
+from adjudge import AuditEvent, ToolGuard, compile_policy
+
+
+class Stage:
+    """Agents on scripted models: `said` is what the models were told of each call, in order."""
+
+    def __init__(self, server: ScriptedServer, log: Path) -> None:
+        self._server = server
+        self._log = log
+        self._exchange: Exchange | None = None
+
+    def script(self, **calls: list[tuple[str, str]]) -> None:
+        """Say which calls the model of each name makes, one a turn, before it is done."""
+        turns = {
+            name: [
+                *(Turn((ScriptedCall(tool, text),)) for tool, text in made),
+                Turn(text=f"{name} is done."),
+            ]
+            for name, made in calls.items()
+        }
+        self._exchange = self._server.open(Script(turns), api="chat", log=self._log)
+
+    def agent(self, name: str, **fields: Any) -> Agent[Any]:
+        """Make an agent whose model is the script of that name."""
+        return Agent(name=name, model=self.model(name), **fields)
+
+    def model(self, name: str) -> OpenAIChatCompletionsModel:
+        """Give the SDK's own model on its own client."""
+        assert self._exchange is not None
+        client = AsyncOpenAI(
+            api_key="none",
+            base_url=self._exchange.base_url,
+            max_retries=0,
+            default_headers={"Connection": "close"},
+        )
+        return OpenAIChatCompletionsModel(name, client)
+
+    def run(self, agent: Agent[Any], **options: Any) -> RunResult:
+        """Run an agent to its end."""
+        config = RunConfig(tracing_disabled=True)
+        return asyncio.run(Runner.run(agent, "Go.", run_config=config, **options))
+
+    @property
+    def said(self) -> list[str]:
+        """The tools' answers as the models got them, each once, in order."""
+        assert self._exchange is not None
+        outputs: dict[str, str] = {}
+        for request in self._exchange.requests:
+            outputs |= request.outputs
+        return list(outputs.values())
+
+    @property
+    def offered(self) -> list[bytes]:
+        """The tools that each request offered, as JSON."""
+        assert self._exchange is not None
+        return [
+            json.dumps(request.body.get("tools"), sort_keys=True).encode()
+            for request in self._exchange.requests
+        ]
+
+
+class Record:
+    """A sink that keeps the events."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def __call__(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the events, in order."""
+        return [event.kind for event in self.events]
+
+    def bodies(self, kind: str) -> list[dict[str, Any]]:
+        """The bodies of the events of one kind."""
+        return [dict(event.body) for event in self.events if event.kind == kind]
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The model service."""
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture
+def stage(server, tmp_path) -> Stage:
+    """A stage of one's own."""
+    return Stage(server, tmp_path / "requests.jsonl")
+
+
+@pytest.fixture
+def record() -> Record:
+    """A record of one's own."""
+    return Record()
+
+
+@pytest.fixture
+def guard_of(record) -> Callable[..., ToolGuard]:
+    """Make a guard of rules, the last of which allows everything unless told otherwise."""
+    guards = []
+
+    def make(*rules: dict[str, Any], rest: str = "allow", **options: Any) -> ToolGuard:
+        every = [*rules, {"id": "rest", "match": "always", "decision": rest}]
+        policy = compile_policy({"version": 1, "rules": every})
+        guards.append(ToolGuard(policy=policy, sinks=[record], **options))
+        return guards[-1]
+
+    yield make
+    for guard in guards:
+        guard.close()

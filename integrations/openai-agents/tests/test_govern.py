@@ -1,0 +1,304 @@
+"""`govern`: what it takes, what it gives back, and what it refuses."""
+
+import copy
+import dataclasses
+
+import pytest
+from agents import (
+    Agent,
+    ApplyPatchTool,
+    CodeInterpreterTool,
+    ComputerTool,
+    CustomTool,
+    FileSearchTool,
+    FunctionTool,
+    HostedMCPTool,
+    ImageGenerationTool,
+    LocalShellTool,
+    ProgrammaticToolCallingTool,
+    ShellTool,
+    ToolSearchTool,
+    WebSearchTool,
+    function_tool,
+    handoff,
+)
+from pydantic import BaseModel
+
+from adjudge import GovernError, MemoryLedger, ToolGuard, compile_policy, pause_approval
+from adjudge_openai_agents import govern
+
+HOSTED = [
+    WebSearchTool(),
+    FileSearchTool(vector_store_ids=["v"]),
+    CodeInterpreterTool(tool_config={"type": "code_interpreter", "container": {"type": "auto"}}),
+    ImageGenerationTool(tool_config={"type": "image_generation"}),
+    HostedMCPTool(tool_config={"type": "mcp", "server_label": "x", "server_url": "http://x"}),
+    ShellTool(environment={"type": "container_auto"}),
+    ProgrammaticToolCallingTool(),
+]
+
+
+async def _never(*_):
+    raise AssertionError
+
+
+LATER = [
+    CustomTool(name="raw", description="", on_invoke_tool=_never),
+    ShellTool(executor=_never),
+    LocalShellTool(executor=_never),
+    ApplyPatchTool(editor=object()),
+    ComputerTool(computer=object()),
+]
+
+
+def names(tools):
+    """Name the classes of tools."""
+    return [type(tool).__name__ for tool in tools]
+
+
+by_class = {"ids": lambda tool: type(tool).__name__}
+
+
+@function_tool
+def look(key: str) -> str:
+    """Look something up."""
+    return f"saw {key}"
+
+
+class TestTools:
+    def test_a_tool_comes_back_as_a_copy(self, guard_of):
+        """The original is left as it was, and the copy differs in its invoker alone."""
+        before = dict(vars(look))
+
+        governed = govern(look, guard_of())
+
+        assert before == vars(look)
+        assert {name for name, value in vars(governed).items() if value != before[name]} == {
+            "on_invoke_tool"
+        }
+        assert type(governed) is FunctionTool
+
+    def test_a_list_comes_back_as_a_list_of_copies(self, guard_of):
+        """The list given is left alone."""
+        tools = [look]
+
+        governed = govern(tools, guard_of())
+
+        assert tools == [look]
+        assert [look.name] == [tool.name for tool in governed]
+        assert governed[0] is not look
+
+    def test_the_same_guard_again_changes_nothing(self, guard_of):
+        """Governing twice is governing once."""
+        guard = guard_of()
+        governed = govern(look, guard)
+
+        assert governed is govern(governed, guard)
+
+    def test_another_guard_is_an_error(self, guard_of):
+        """A tool has one guard."""
+        with pytest.raises(GovernError):
+            govern(govern(look, guard_of()), guard_of())
+
+    def test_a_governed_tool_does_not_give_its_function_away(self, guard_of):
+        """The SDK's own `__wrapped__` ends at the guard."""
+        assert not hasattr(govern(look, guard_of()), "__wrapped__")
+
+    @pytest.mark.parametrize("tool", HOSTED, **by_class)
+    def test_tools_at_the_provider_are_refused(self, tool, guard_of):
+        """Law 3: what cannot be intercepted is refused where it is visible."""
+        with pytest.raises(GovernError):
+            govern([look, tool], guard_of())
+        with pytest.raises(GovernError):
+            govern(Agent(name="a", tools=[tool]), guard_of())
+
+    def test_tools_at_the_provider_are_left_out_or_kept_as_told(self, guard_of):
+        """`hosted` says which."""
+        tools = [*HOSTED, look]
+
+        assert ["FunctionTool"] == names(govern(tools, guard_of(), hosted="strip"))
+        assert names(tools) == names(govern(tools, guard_of(), hosted="allow"))
+
+    def test_tool_search_only_makes_tools_known(self, guard_of):
+        """It reaches no body, so it stays."""
+        assert ["ToolSearchTool"] == names(govern([ToolSearchTool()], guard_of()))
+
+    @pytest.mark.parametrize("tool", LATER, **by_class)
+    @pytest.mark.parametrize("hosted", ["refuse", "strip", "allow"])
+    def test_other_local_tools_are_refused(self, tool, hosted, guard_of):
+        """Law 3: a kind of tool that is not governed yet is refused, and the message says so."""
+        with pytest.raises(GovernError) as caught:
+            govern([tool], guard_of(), hosted=hosted)
+
+        assert "yet" in str(caught.value)
+
+    @pytest.mark.parametrize("needed", [True, _never])
+    def test_a_tool_that_pauses_by_itself_is_refused(self, needed, guard_of):
+        """A pause of the SDK's own comes before the guard, and is not supported yet."""
+        with pytest.raises(GovernError):
+            govern(dataclasses.replace(look, needs_approval=needed), guard_of())
+
+
+class TestArguments:
+    def test_a_guard_that_pauses_is_refused(self):
+        """Native pauses are not supported yet, and the message says so."""
+        ledger = MemoryLedger()
+        policy = compile_policy({"version": 1, "rules": []})
+        guard = ToolGuard(policy=policy, on_approval=pause_approval(ledger))
+
+        with pytest.raises(GovernError) as caught:
+            govern(look, guard)
+
+        assert "yet" in str(caught.value)
+
+    @pytest.mark.parametrize("target", [None, "agent", look.on_invoke_tool, (look,), object()])
+    def test_a_target_without_a_place_to_stand_is_an_error(self, target, guard_of):
+        """Only tools, lists of tools and agents can be governed."""
+        with pytest.raises(GovernError):
+            govern(target, guard_of())
+
+    def test_a_lone_tool_at_the_provider_is_an_error(self, guard_of):
+        """There would be nothing to give back."""
+        with pytest.raises(GovernError):
+            govern(WebSearchTool(), guard_of(), hosted="strip")
+
+    def test_a_mistyped_mode_is_an_error(self, guard_of):
+        """`hosted` has three values."""
+        with pytest.raises(GovernError):
+            govern(look, guard_of(), hosted="drop")
+
+    def test_a_policy_is_no_guard(self, guard_of):
+        """What stands for the guard must be one."""
+        with pytest.raises(GovernError):
+            govern(look, guard_of().policy)
+
+
+class TestAgents:
+    def test_an_agent_is_governed_in_place(self, guard_of):
+        """References that others hold stay good, and the class keeps its name."""
+        agent = Agent(name="a", tools=[look])
+
+        assert agent is govern(agent, guard_of())
+        assert isinstance(agent, Agent)
+        assert "Agent" == type(agent).__name__
+        assert [look] == agent.tools
+
+    def test_the_same_guard_again_changes_nothing(self, guard_of):
+        """Governing twice is governing once."""
+        guard = guard_of()
+        agent = govern(Agent(name="a"), guard)
+        kind = type(agent)
+
+        assert kind is type(govern(agent, guard))
+
+    def test_another_guard_is_an_error(self, guard_of):
+        """An agent has one guard."""
+        agent = govern(Agent(name="a"), guard_of())
+
+        with pytest.raises(GovernError):
+            govern(agent, guard_of())
+
+    def test_an_agent_behind_another_guard_is_an_error(self, guard_of):
+        """So has an agent that it hands off to, however that is written."""
+        inner = govern(Agent(name="b"), guard_of())
+
+        with pytest.raises(GovernError):
+            govern(Agent(name="a", handoffs=[inner]), guard_of())
+        with pytest.raises(GovernError):
+            govern(Agent(name="a", handoffs=[handoff(inner)]), guard_of())
+        with pytest.raises(GovernError):
+            govern(Agent(name="a", tools=[inner.as_tool("b", "")]), guard_of())
+
+    def test_a_handoff_under_another_guard_is_an_error(self, guard_of):
+        """One handoff object in two agents has one guard too."""
+        shared = handoff(Agent(name="b"))
+        govern(Agent(name="a", handoffs=[shared]), guard_of())
+
+        with pytest.raises(GovernError):
+            govern(Agent(name="c", handoffs=[shared]), guard_of())
+
+    def test_what_cannot_be_governed_leaves_everything_as_it_was(self, guard_of):
+        """A refusal far out in the graph governs nothing of it."""
+        inner = Agent(name="b", tools=[WebSearchTool()])
+        agent = Agent(name="a", handoffs=[handoff(inner)])
+        invoke = agent.handoffs[0].on_invoke_handoff
+
+        with pytest.raises(GovernError):
+            govern(agent, guard_of())
+
+        assert (Agent, Agent) == (type(agent), type(inner))
+        assert invoke is agent.handoffs[0].on_invoke_handoff
+
+    def test_agents_in_a_circle_are_governed_once(self, guard_of):
+        """Agents may hand off to each other."""
+        one, two = Agent(name="one"), Agent(name="two")
+        one.handoffs, two.handoffs = [two], [handoff(one)]
+
+        govern(one, guard_of())
+
+        assert Agent not in (type(one), type(two))
+
+    def test_without_recursion_other_agents_are_left_alone(self, guard_of):
+        """`recursive=False` is the caller's word that they are governed elsewhere, or need not be."""
+        inner = Agent(name="b")
+        agent = Agent(name="a", handoffs=[inner, handoff(inner)], tools=[inner.as_tool("b", "")])
+
+        govern(agent, guard_of(), recursive=False)
+
+        assert Agent is type(inner)
+
+    def test_a_handoff_with_arguments_is_refused(self, guard_of):
+        """Its callback is a body that cannot be governed yet."""
+
+        class Reason(BaseModel):
+            text: str
+
+        with pytest.raises(GovernError) as caught:
+            govern(
+                Agent(
+                    name="a",
+                    handoffs=[
+                        handoff(Agent(name="b"), on_handoff=lambda _c, _r: None, input_type=Reason)
+                    ],
+                ),
+                guard_of(),
+            )
+
+        assert "yet" in str(caught.value)
+
+    def test_a_subclass_of_agent_keeps_its_ways(self, guard_of):
+        """A class of the user's own is extended, not replaced."""
+
+        class Mine(Agent):
+            def greet(self):
+                """Say hello."""
+                return f"{self.name} says hello"
+
+        agent = govern(Mine(name="a"), guard_of())
+
+        assert isinstance(agent, Mine)
+        assert "a says hello" == agent.greet()
+
+    def test_copies_and_clones_stay_governed(self, guard_of):
+        """A clone has the class of the agent that it is a clone of."""
+        agent = govern(Agent(name="a", tools=[look]), guard_of())
+
+        assert type(agent) is type(agent.clone(name="b"))
+        assert type(agent) is type(copy.copy(agent))
+        assert type(agent) is type(dataclasses.replace(agent, name="c"))
+
+
+class TestPrivateNames:
+    """What this package reads of the SDK's private names is still there."""
+
+    def test_an_agent_as_tool_knows_its_agent(self):
+        """`_agent_instance` leads from the tool to the agent."""
+        agent = Agent(name="a")
+
+        assert agent is agent.as_tool("a", "")._agent_instance
+
+    def test_a_handoff_knows_its_agent(self):
+        """`_agent_ref` leads from the handoff to the agent."""
+        agent = Agent(name="a")
+
+        assert agent is handoff(agent)._agent_ref()
