@@ -41,6 +41,7 @@ class Word(StrEnum):
 
 
 def nested(depth: int) -> object:
+    """Give a value that is nested so many levels deep."""
     value: object = 1
     for _ in range(depth):
         value = [value]
@@ -241,7 +242,7 @@ class TestSecrets:
         secret = OpaqueValue()
 
         assert "secret" == kind_of(secret)
-        assert secret != secret  # noqa: PLR0124
+        assert secret != secret
         assert secret != OpaqueValue()
         assert "<secret>" == repr(secret)
 

@@ -1,7 +1,7 @@
-"""Run the operations desk under every framework, one tox environment each, and merge what they report.
+"""Run the operations desk under every framework, each in its own environment, and merge the rows.
 
-Shows: the same policy, the same proposals and the same outcome in each framework.
-Needs: tox (frameworks pin each other's dependencies apart, so each has an environment of its own).
+Shows: the same policy, the same proposals and the same outcome in each framework. Needs: tox
+(frameworks pin each other's dependencies apart, so each has an environment of its own).
 
     python demo.py [--framework NAME|all] [--json PATH] [--live --model NAME]
 

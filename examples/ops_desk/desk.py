@@ -1,8 +1,9 @@
 """The operations desk: the real things that the agent works on, and the tools that it has.
 
-A directory of files, an SQLite database of customers, orders and refunds, and an outbox of mails on disk. The tools are
-plain typed functions; nothing here knows that they are governed. `Desk.snapshot` reads the disk and the database again,
-so that what changed is never taken from anybody's word.
+A directory of files, an SQLite database of customers, orders and refunds, and an outbox of mails on
+disk. The tools are plain typed functions; nothing here knows that they are governed.
+`Desk.snapshot` reads the disk and the database again, so that what changed is never taken from
+anybody's word.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ FILES = {
 }
 SCHEMA = """
 create table customers (id integer primary key, tenant text, name text, mail text);
-create table orders (id integer primary key, customer integer, tenant text, total real, status text);
+create table orders (
+    id integer primary key, customer integer, tenant text, total real, status text
+);
 create table refunds (id integer primary key, order_id integer, amount real, reason text);
 """
 
@@ -61,10 +64,12 @@ class Desk:
 
     @property
     def files(self) -> Path:
+        """Where the files are."""
         return self.root / "files"
 
     @property
     def outbox(self) -> Path:
+        """Where mails that were sent lie, one JSON file each."""
         return self.root / "outbox"
 
     def connect(self) -> closing[sqlite3.Connection]:
@@ -117,7 +122,8 @@ class Desk:
                     " where (? = '*' or tenant = ?) and status = ?",
                     (tenant, tenant, status),
                 ).fetchall()
-            return [dict(zip(("id", "tenant", "total", "status"), row, strict=True)) for row in rows]
+            names = ("id", "tenant", "total", "status")
+            return [dict(zip(names, row, strict=True)) for row in rows]
 
         def refund_order(order_id: int, amount: float, reason: str = "") -> str:
             """Refund money to the customer of an order."""

@@ -1,12 +1,13 @@
 """Run the operations desk with one framework, governed, and show what really happened.
 
-Shows: a real agent of a real framework at work on files, a database and an outbox, under `policy.yaml`.
-Needs: `adjudge[yaml]`, the framework and its integration; `adjudge-conformance` for the scripted model.
+Shows: a real agent of a real framework at work on files, a database and an outbox, under
+`policy.yaml`. Needs: `adjudge[yaml]`, the framework and its integration; `adjudge-conformance` for
+the scripted model.
 
     python run.py --framework openai-agents [--json PATH] [--live --model NAME] [--policy FILE]
 
-Without `--live` the model is a script behind a real OpenAI-compatible server on this machine, so no key is needed.
-Exit code 0: what happened is what the policy says. 1: it is not. 2: bad usage.
+Without `--live` the model is a script behind a real OpenAI-compatible server on this machine, so no
+key is needed. Exit code 0: what happened is what the policy says. 1: it is not. 2: bad usage.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ async def finance_lead(question: ApprovalRequest) -> ApprovalDecision:
 @contextmanager
 def scripted_model(log: Path) -> Iterator[tuple[Endpoint, Any]]:
     """Serve the scenario's proposals on loopback; what is sent there is kept in `log`."""
-    from adjudge_conformance.wire import ScriptedCall, Script, ScriptedServer, Turn
+    from adjudge_conformance.wire import Script, ScriptedCall, ScriptedServer, Turn
 
     numbered = iter(range(len(steps())))
     turns = [
@@ -134,9 +135,7 @@ def main(argv: list[str] | None = None) -> int:
         base_url = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
         live = Endpoint(base_url, options.model, os.environ["OPENAI_API_KEY"])
     with tempfile.TemporaryDirectory(prefix="ops-desk-") as folder:
-        row = run_framework(
-            options.framework, policy=options.policy, root=Path(folder), live=live
-        )
+        row = run_framework(options.framework, policy=options.policy, root=Path(folder), live=live)
     if options.json:
         options.json.write_text(json.dumps(row, indent=1))
     print_row(row)

@@ -1,8 +1,8 @@
 """What the scripted model proposes, and what a reader of `policy.yaml` expects of each proposal.
 
-The expectation is written by hand: the demo compares it with what really happened, so that a flipped rule, or an
-integration that lets a call through, shows. `changes` is what may be different on the disk, in the database and in the
-outbox afterwards, and nothing else may.
+The expectation is written by hand: the demo compares it with what really happened, so that a
+flipped rule, or an integration that lets a call through, shows. `changes` is what may be different
+on the disk, in the database and in the outbox afterwards, and nothing else may.
 """
 
 from __future__ import annotations

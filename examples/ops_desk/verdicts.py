@@ -1,7 +1,8 @@
 """Compare what happened with what a reader of the policy expects.
 
-Verdicts, rules and outcomes come from the audit log on disk; changes come from two snapshots of the desk; what the model
-saw comes from the requests that it really received. Every difference is one sentence in `problems`.
+Verdicts, rules and outcomes come from the audit log on disk; changes come from two snapshots of the
+desk; what the model saw comes from the requests that it really received. Every difference is one
+sentence in `problems`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def problems(
 ) -> list[str]:
     """List every difference between the run and the expectation; empty means that the policy held.
 
-    `seen` maps the proposals' call ids (`call_0`, `call_1`, ... in order) to what the model was told.
+    `seen` maps the proposals' call ids (`call_0`, `call_1`, ... in order) to what the model was
+    told.
     """
     found = []
     waiting = list(calls)

@@ -1,7 +1,7 @@
 """Adjudge governs the tool calls of AI agents: a policy decides, a guard enforces, sinks record.
 
-Everything that a user needs is a name of this package. Integrations use `adjudge.integration`, authors of policies
-`adjudge.testing`.
+Everything that a user needs is a name of this package. Integrations use `adjudge.integration`,
+authors of policies `adjudge.testing`.
 """
 
 from adjudge._approvals import (

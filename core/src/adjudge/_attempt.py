@@ -69,7 +69,11 @@ class Refusal(Exception):
 
 def failure_text(error: BaseException) -> str:
     """Name an exception's type and what it says."""
-    said = str(error)
+    try:
+        said = str(error)
+    except Exception:
+        # An exception that cannot say what it is must not take the place of another.
+        said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

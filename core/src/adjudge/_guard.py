@@ -70,17 +70,11 @@ class ToolGuard:
         redact: Redactor | None = None,
     ) -> None:
         approval = on_approval if on_approval is not None else auto_deny()
-        if not isinstance(approval, PauseApproval) and not callable(approval):
-            raise GovernError(
-                f"on_approval is a {type(approval).__name__}; "
-                "give a handler or pause_approval(ledger)."
-            )
-        if isinstance(approval, PauseApproval):
-            if ledger is not None and ledger is not approval.ledger:
-                raise GovernError("ledger and on_approval name two ledgers; give the same to both.")
-            ledger = approval.ledger
         sinks = tuple(sinks)
         self._tools = ToolSet() if tools is None else tools
+        _check(policy, self._tools, approval, ledger)
+        if isinstance(approval, PauseApproval):
+            ledger = approval.ledger
         self._doors = {
             item.name: ToolDoor(item, self._tools.signature(item.name), executor)
             for item in self._tools
@@ -146,6 +140,7 @@ class ToolGuard:
     ) -> GovernedCall:
         """Govern one call of a tool of the guard's `ToolSet`, and run it if it may.
 
+        A sync tool runs in a thread of its own, which a cancellation leaves behind.
         `args` are named values, or the model's own JSON text. Denials, failures of the tool and
         previews are values; only a cancellation and the like is raised.
         """
@@ -237,6 +232,22 @@ class ToolGuard:
             answer,
             next_seq=self._next_number,
             door_for=self._door,
+        )
+
+
+def _check(policy: object, tools: object, approval: object, ledger: Ledger | None) -> None:
+    if isinstance(policy, str | bytes | Mapping):
+        raise GovernError("The policy is not compiled; give compile_policy(...) of it.")
+    if not isinstance(tools, ToolSet):
+        raise GovernError(
+            f"tools is a {type(tools).__name__}; give ToolSet.from_functions(...) of it."
+        )
+    if isinstance(approval, PauseApproval):
+        if ledger is not None and ledger is not approval.ledger:
+            raise GovernError("ledger and on_approval name two ledgers; give the same to both.")
+    elif not callable(approval):
+        raise GovernError(
+            f"on_approval is a {type(approval).__name__}; give a handler or pause_approval(ledger)."
         )
 
 

@@ -1,4 +1,4 @@
-"""The texts that a model reads where no result of a tool stands: the same in every framework (law 2)."""
+"""What a model reads where no result of a tool stands: the same in every framework (law 2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def dry_run_text(preview: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except TypeError:
-        raise ArgumentsRefused("preview holds a Decimal or a secret, which JSON cannot show.") from None
+        raise ArgumentsRefused(
+            "preview holds a Decimal or a secret, which JSON cannot show."
+        ) from None
     return f"[dry_run] not executed; preview: {text}"
 
 

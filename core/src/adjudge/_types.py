@@ -1,7 +1,8 @@
 """The values that flow through a decision: frozen, slotted, without behaviour of their own.
 
-A framework's proposal becomes an `ActionRequest`; `evaluate` turns it into a `Decision`; the guard enforces that and
-answers with a `GovernedCall`; every step is an `AuditEvent`. Names follow the seed document where it has them.
+A framework's proposal becomes an `ActionRequest`; `evaluate` turns it into a `Decision`; the guard
+enforces that and answers with a `GovernedCall`; every step is an `AuditEvent`. Names follow the
+seed document where it has them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Verdict(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How one governed call ended; each value but PENDING and SUSPENDED is one terminal event `action.<value>`."""
+    """How one governed call ended; all but PENDING and SUSPENDED are terminal events."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -73,8 +74,8 @@ class Principal:
 class ToolMetadata:
     """What a tool declares about itself; a policy reads it as `declared.*`.
 
-    `blast_radius_hint` is opaque to Adjudge. `isolation` names the executor route that the tool wants. `labels` are
-    what its result carries.
+    `blast_radius_hint` is opaque to Adjudge. `isolation` names the executor route that the tool
+    wants. `labels` are what its result carries.
     """
 
     cost: Literal["low", "medium", "high"] = "low"
@@ -90,8 +91,8 @@ class ToolMetadata:
 class ExecutionContext:
     """Where a call happens and who asks; a policy reads it as `context.*`.
 
-    `environment` None and `session` None mean that nobody supplied them: reading them is an error in a rule
-    (clause 9), never absence. `timestamp` is a value that the caller supplied.
+    `environment` None and `session` None mean that nobody supplied them: reading them is an error
+    in a rule (clause 9), never absence. `timestamp` is a value that the caller supplied.
     """
 
     principal: Principal
@@ -119,9 +120,9 @@ class CallContext:
 class ActionRequest:
     """One proposed tool call, as judged.
 
-    `args` are the arguments that the body would get. `given` holds the names of those that the model itself sent; None
-    means all of them. `declared` None means that the tool has no metadata at all. `resolved` maps path texts to
-    absolute, symlink-free paths, for `under` (clause 12).
+    `args` are the arguments that the body would get. `given` holds the names of those that the
+    model itself sent; None means all of them. `declared` None means that the tool has no metadata
+    at all. `resolved` maps path texts to absolute, symlink-free paths, for `under` (clause 12).
     """
 
     tool: str
@@ -138,7 +139,8 @@ class ActionRequest:
 class Obligation:
     """A mandatory side action that rides on a decision (the XACML idea).
 
-    `phase` pre gates the action, post follows it. `on` always also runs where the body does not (clause 25).
+    `phase` pre gates the action, post follows it. `on` always also runs where the body does not
+    (clause 25).
     """
 
     id: str
@@ -151,9 +153,9 @@ class Obligation:
 class Decision:
     """The answer of `evaluate`.
 
-    `effective_args` are the arguments to execute, preview or ask about; None means as proposed. `approver_sets` has one
-    entry for each ask that must be met, each a tuple of who may grant it (an empty tuple: whoever the handler asks).
-    `timeout_seconds` bounds the asking.
+    `effective_args` are the arguments to execute, preview or ask about; None means as proposed.
+    `approver_sets` has one entry for each ask that must be met, each a tuple of who may grant it
+    (an empty tuple: whoever the handler asks). `timeout_seconds` bounds the asking.
     """
 
     verdict: Verdict
@@ -179,8 +181,9 @@ class Decision:
 class ApprovalRequest:
     """One question to a person: may this call, with exactly these arguments, run?
 
-    `request.args` are the final arguments. `approvers` is the one set being asked. `digest` binds the answer to tool
-    identity, arguments, principal and occurrence. `timeout_seconds` is how long the asking may take.
+    `request.args` are the final arguments. `approvers` is the one set being asked. `digest` binds
+    the answer to tool identity, arguments, principal and occurrence. `timeout_seconds` is how long
+    the asking may take.
     """
 
     request: ActionRequest
@@ -230,8 +233,9 @@ class ObligationOutcome:
 class ActionResult:
     """What enforcement produced: the tool's own value, a preview, or why there is none.
 
-    `code` says which kind of refusal or failure it was (`denied`, `refused_arguments`, `approval_refused`, ...), empty on
-    success. `duration_ms` is the time of the body alone, in milliseconds.
+    `code` says which kind of refusal or failure it was (`denied`, `refused_arguments`,
+    `approval_refused`, ...), empty on success. `duration_ms` is the time of the body alone, in
+    milliseconds.
     """
 
     ok: bool
@@ -259,7 +263,7 @@ class GovernedCall:
 
     @property
     def text(self) -> str | None:
-        """What the model is told in place of a result: the `[denied]` or `[dry_run]` text; None where the body ran."""
+        """What the model is told in place of a result; None where the body ran or waits."""
         from adjudge._texts import model_text
 
         return model_text(self)
@@ -267,7 +271,7 @@ class GovernedCall:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One line of the record. `seq` numbers the governed call within its guard; all events of one call share it."""
+    """One line of the record; `seq` numbers the governed call within its guard."""
 
     correlation_id: str
     bundle_id: str

@@ -1,8 +1,8 @@
 """JSON values as Adjudge holds them: frozen once, of strict kinds, with one canonical text.
 
-`freeze` takes what a caller hands over (plain JSON, tuples, Decimal, Enum, dates, UUIDs, paths) and gives an immutable
-copy or refuses; `thaw` gives a body fresh plain dicts and lists; `canonical_json` is the text under every digest
-(clauses 1, 28, 29).
+`freeze` takes what a caller hands over (plain JSON, tuples, Decimal, Enum, dates, UUIDs, paths) and
+gives an immutable copy or refuses; `thaw` gives a body fresh plain dicts and lists;
+`canonical_json` is the text under every digest (clauses 1, 28, 29).
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class FrozenDict(dict[str, Any]):
     """A dict that cannot be changed; it compares, pickles and serialises as one."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _immutable  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = _immutable
+    setdefault = update = __ior__ = _immutable
 
     def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Any]]]:
         return (type(self), (dict(self),))
@@ -64,10 +65,10 @@ class FrozenList(list[Any]):
     """A list that cannot be changed; it compares, pickles and serialises as one."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = append = clear = extend = insert = pop = remove = _immutable  # type: ignore[assignment]
-    reverse = sort = __iadd__ = __imul__ = _immutable  # type: ignore[assignment]
+    __setitem__ = __delitem__ = append = clear = extend = insert = pop = remove = _immutable
+    reverse = sort = __iadd__ = __imul__ = _immutable
 
-    def __reduce__(self) -> tuple[type[FrozenList], tuple[list[Any]]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[FrozenList], tuple[list[Any]]]:
         return (type(self), (list(self),))
 
     def __copy__(self) -> FrozenList:
@@ -118,7 +119,10 @@ def kind_of(value: object) -> str:
 
 
 def freeze(value: object, *, where: str = "args") -> Any:
-    """Give an immutable copy of a JSON value, or raise `ArgumentsRefused` naming the place that is none (clause 1)."""
+    """Give an immutable copy of a JSON value (clause 1).
+
+    What is none raises `ArgumentsRefused`, which names its place.
+    """
     return _freeze(value, where, 0)
 
 
@@ -218,8 +222,9 @@ def thaw(value: Any) -> Any:
 def canonical_json(value: object) -> str:
     """Write a value in its one canonical text (clause 28).
 
-    Sorted keys, ASCII, tight separators; 1 and 1.0 differ; a Decimal is a tagged text. A key that begins with `$` gets
-    another `$`, so that no object can pass for a tag. Raises `ArgumentsRefused` for what is no JSON value.
+    Sorted keys, ASCII, tight separators; 1 and 1.0 differ; a Decimal is a tagged text. A key that
+    begins with `$` gets another `$`, so that no object can pass for a tag. Raises
+    `ArgumentsRefused` for what is no JSON value.
     """
     return json.dumps(
         _tagged(freeze(value, where="value")),

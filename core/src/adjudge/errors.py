@@ -1,6 +1,7 @@
 """Every exception that Adjudge raises, each with a stable `code`.
 
-Callers match on the type or on `code`, never on the text. The text says what is wrong, where, and what to write instead.
+Callers match on the type or on `code`, never on the text. The text says what is wrong, where, and
+what to write instead.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class PolicyCompileError(AdjudgeError, ValueError):
 
 
 class ArgumentsRefused(AdjudgeError, ValueError):
-    """Arguments that a lenient parser would accept and ours does not (clause 2): the call is denied."""
+    """Arguments that a lenient parser would accept and ours does not (clause 2)."""
 
     code = "refused_arguments"
 
@@ -65,7 +66,7 @@ class ToolDefinitionError(AdjudgeError, TypeError):
 
 
 class GovernError(AdjudgeError, TypeError):
-    """A target that `govern` cannot hold: unknown kind, no place to stand, or already under another guard."""
+    """A target that `govern` cannot hold: no place to stand, or under another guard."""
 
     code = "cannot_govern"
 

@@ -7,8 +7,6 @@ does not fit is `Unexplained`.
 
 from __future__ import annotations
 
-from adjudge._types import ActionRequest, Verdict
-from adjudge.policy._source import read_policy
 from differential.outcomes import Outcome, SeedPolicy, our_outcome, outcome_of, their_outcome
 from differential.seed_leaves import Clauses
 from differential.seed_rules import Read, judge, rule_answer
@@ -16,6 +14,9 @@ from reference import LayeredReference, ReferencePolicy, reference_evaluate
 from reference.layering import public
 from reference.logic import Truth
 from reference.reading import World
+
+from adjudge._types import ActionRequest, Verdict
+from adjudge.policy._source import read_policy
 
 # 15 before 7, so that what only became an error through its kind is put down to clause 7.
 ORDER = (15, 6, 1, 3, 7, 8, 11, 16, 19)
@@ -53,16 +54,12 @@ def explain(policy: SeedPolicy, request: ActionRequest) -> tuple[int, ...]:
     return tuple(found) if ours != theirs else ()
 
 
-def _staged(
-    policy: SeedPolicy, layers: tuple[Read, ...], world: World, read: Clauses
-) -> Outcome:
+def _staged(policy: SeedPolicy, layers: tuple[Read, ...], world: World, read: Clauses) -> Outcome:
     judgement = judge(layers, policy.merge, world, read)
     return outcome_of(public(judgement, ()), world.request)
 
 
-def _reference(
-    policy: SeedPolicy, layers: tuple[Read, ...], request: ActionRequest
-) -> Outcome:
+def _reference(policy: SeedPolicy, layers: tuple[Read, ...], request: ActionRequest) -> Outcome:
     named = tuple(
         (f"l{number}", ReferencePolicy(layer.source)) for number, layer in enumerate(layers)
     )

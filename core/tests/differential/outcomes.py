@@ -7,6 +7,7 @@ from typing import Any
 
 import lynx.core.types as seed_types
 import lynx.policy as seed
+
 from adjudge._types import ActionRequest, Decision, ToolMetadata
 from adjudge._values import canonical_json
 from adjudge.policy import (

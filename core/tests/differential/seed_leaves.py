@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge._types import ActionRequest
-from adjudge.policy._patterns import compile_pattern
 from reference.equality import equal, kind
 from reference.logic import Truth, truth
 from reference.operators import PLAIN
+
+from adjudge._types import ActionRequest
+from adjudge.policy._patterns import compile_pattern
 
 OPERATORS = (
     "matches",

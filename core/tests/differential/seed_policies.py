@@ -39,7 +39,11 @@ OPERATORS = {
     "list": ["eq", "contains", "contains_any", "contains_all", "contains"],
     "object": ["contains", "contains_all"],
 }
-OBLIGATIONS: list[Any] = ["log", {"id": "check", "phase": "pre"}, {"id": "tell", "params": {"n": 1}}]
+OBLIGATIONS: list[Any] = [
+    "log",
+    {"id": "check", "phase": "pre"},
+    {"id": "tell", "params": {"n": 1}},
+]
 EDITS: list[dict[str, Any]] = [
     {"jsonpath": "$.args.amount", "set": 1},
     {"jsonpath": "$.args.amount", "set": 100},

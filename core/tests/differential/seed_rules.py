@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adjudge._types import ActionRequest, Obligation, Verdict
-from adjudge.policy._model import PolicySource
 from differential.seed_leaves import Clauses, Wrong, answer
 from reference import ReferencePolicy
 from reference.judging import (
@@ -24,6 +22,9 @@ from reference.judging import (
 from reference.logic import Truth, every, negation, some, truth
 from reference.policy import RESTRICTING
 from reference.reading import World
+
+from adjudge._types import ActionRequest, Obligation, Verdict
+from adjudge.policy._model import PolicySource
 
 SEED_STRICTNESS = {**STRICTNESS, Verdict.APPROVE_REQUIRED: 3, Verdict.DRY_RUN: 2}
 

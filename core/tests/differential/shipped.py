@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
-from adjudge._values import freeze
 from differential.seed_leaves import split
 from hypothesis import strategies as st
+
+from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
+from adjudge._values import freeze
 
 RELEASE = "lynx-agent==2.11.1"
 
@@ -42,7 +43,9 @@ def download(folder: Path) -> Path:
 def shipped_policies(folder: Path) -> dict[str, str]:
     """Give every policy of the examples, the README and the documentation as text, by where it stands."""
     found: dict[str, str] = {}
-    for path in sorted([*folder.glob("examples/**/*"), *folder.glob("docs/*.md"), folder / "README.md"]):
+    for path in sorted(
+        [*folder.glob("examples/**/*"), *folder.glob("docs/*.md"), folder / "README.md"]
+    ):
         for number, text in enumerate(_texts(path)):
             if _is_policy(text):
                 found[f"{path.relative_to(folder)}#{number}"] = text

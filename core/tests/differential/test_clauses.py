@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
-from adjudge._values import freeze
 from differential.explain import explain
 from differential.outcomes import SeedPolicy, our_outcome, their_outcome
+
+from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
+from adjudge._values import freeze
 
 ALLOW = {"id": "allow", "priority": -1, "match": {"tool": "pay"}, "decision": "allow"}
 
 
 def deny(match: dict[str, Any]) -> SeedPolicy:
     """Deny on a match, allow the rest."""
-    return SeedPolicy(
-        ({"rules": [{"id": "deny", "match": match, "decision": "deny"}, ALLOW]},)
-    )
+    return SeedPolicy(({"rules": [{"id": "deny", "match": match, "decision": "deny"}, ALLOW]},))
 
 
 def allow(match: dict[str, Any]) -> SeedPolicy:
@@ -56,11 +55,19 @@ EXAMPLES = [
     (15, deny({"args.n.gt": 500}), {"n": "1000"}, "allow", "deny"),
     (15, deny({"args.n.gt": 500}), {"n": [1000]}, "allow", "deny"),
     (16, layers("dry_run", "approve_required"), {}, "approve_required", "dry_run"),
-    (19, rewrite({"tool": "pay"}, {"jsonpath": "$.args.to", "append": "x"}), {}, "transform", "deny"),
+    (
+        19,
+        rewrite({"tool": "pay"}, {"jsonpath": "$.args.to", "append": "x"}),
+        {},
+        "transform",
+        "deny",
+    ),
     (
         19,
         rewrite(
-            {"tool": "pay"}, MAIL, {"id": "no", "match": {"args.to": "ops@x.io"}, "decision": "deny"}
+            {"tool": "pay"},
+            MAIL,
+            {"id": "no", "match": {"args.to": "ops@x.io"}, "decision": "deny"},
         ),
         {"to": "a@x.io"},
         "transform",
@@ -70,7 +77,16 @@ EXAMPLES = [
         20,
         SeedPolicy(
             (
-                {"rules": [{"id": "a", "match": {"tool": "pay"}, "decision": "transform", "transform": MAIL}]},
+                {
+                    "rules": [
+                        {
+                            "id": "a",
+                            "match": {"tool": "pay"},
+                            "decision": "transform",
+                            "transform": MAIL,
+                        }
+                    ]
+                },
                 {"rules": [{"id": "b", "match": {"args.to": "ops@x.io"}, "decision": "deny"}]},
             ),
             "strict_overrides_loose",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from adjudge._types import ActionRequest, ToolMetadata
 from differential.explain import explain
 from differential.outcomes import SeedPolicy
 from differential.seed_policies import seed_policies
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
+
+from adjudge._types import ActionRequest, ToolMetadata
 
 POLICIES = 1000 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
 

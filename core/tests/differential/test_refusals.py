@@ -6,11 +6,12 @@ from typing import Any
 
 import lynx.policy as seed
 import pytest
+from differential.outcomes import our_outcome, their_outcome
+
 from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
 from adjudge._values import freeze
 from adjudge.errors import PolicyCompileError
 from adjudge.policy import compile_policy
-from differential.outcomes import our_outcome, their_outcome
 
 
 def rule(**more: Any) -> dict[str, Any]:

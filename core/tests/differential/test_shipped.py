@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import lynx.policy as seed
 import pytest
 import yaml
-from adjudge.errors import PolicyCompileError
-from adjudge.policy import compile_policy
 from differential.explain import explain
 from differential.outcomes import SeedPolicy
 from differential.shipped import calls_for, download, shipped_policies
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+
+from adjudge.errors import PolicyCompileError
+from adjudge.policy import compile_policy
 
 CALLS = 400 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
 

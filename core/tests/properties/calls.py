@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
-from adjudge._values import freeze
 from hypothesis import strategies as st
 from properties.vocabulary import (
     ARGUMENTS,
@@ -19,6 +17,9 @@ from properties.vocabulary import (
     pool,
     value_of,
 )
+
+from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
+from adjudge._values import freeze
 
 # What a guard would have found for the paths of the vocabulary; `sub/x.txt` leads out of the workspace.
 RESOLVED = {

@@ -67,8 +67,6 @@ def operands(draw: st.DrawFn, operator: str, kind: str, foreign: int = 10) -> An
     return draw(_literal(operator, kind, foreign))
 
 
-
-
 def _literal(operator: str, kind: str, foreign: int = 10) -> st.SearchStrategy[Any]:
     if operator in FIXED:
         return FIXED[operator]

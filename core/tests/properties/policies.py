@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hypothesis import strategies as st
+from properties import rules as python_rules
+from properties.matches import matches
+from properties.vocabulary import NAMESPACES, NUMBERS, TEXTS, TOOLS, chance
+from reference import LayeredReference, ReferencePolicy
+
 from adjudge._types import Decision, Verdict
 from adjudge.policy import (
     LayeredPolicyBundle,
@@ -16,11 +22,6 @@ from adjudge.policy import (
     strict_overrides_loose,
 )
 from adjudge.policy._source import read_policy
-from hypothesis import strategies as st
-from properties import rules as python_rules
-from properties.matches import matches
-from properties.vocabulary import NAMESPACES, NUMBERS, TEXTS, TOOLS, chance
-from reference import LayeredReference, ReferencePolicy
 
 VERDICTS = [
     "allow",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from adjudge._types import ActionRequest, Decision
-from adjudge.policy import evaluate
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import Layers, Policy, layered, policies
 from properties.trying import LAYERED, REQUESTS, SINGLE, rules_of, view
 from reference import reference_evaluate
+
+from adjudge._types import ActionRequest, Decision
+from adjudge.policy import evaluate
 
 several = st.lists(requests(), min_size=REQUESTS, max_size=REQUESTS)
 

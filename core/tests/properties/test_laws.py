@@ -8,15 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adjudge._types import ActionRequest, Verdict
-from adjudge._values import OpaqueValue, canonical_json, freeze, thaw
-from adjudge.policy import compile_policy, evaluate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import Layers, Policy, layered, policies, policy_dicts
 from properties.trying import LAWS, strictness
 from properties.vocabulary import ARGUMENTS
+
+from adjudge._types import ActionRequest, Verdict
+from adjudge._values import OpaqueValue, canonical_json, freeze, thaw
+from adjudge.policy import compile_policy, evaluate
 
 ALWAYS_AN_ERROR = {"args.nowhere.eq": {"ref": "context.extra.nowhere"}}
 ERRING = st.sampled_from(
@@ -47,7 +48,11 @@ shuffles = st.randoms(use_true_random=False)
 
 
 @settings(max_examples=LAWS)
-@given(policies(), requests(), st.dictionaries(st.sampled_from(sorted(ARGUMENTS)), st.sampled_from(STRANGE)))
+@given(
+    policies(),
+    requests(),
+    st.dictionaries(st.sampled_from(sorted(ARGUMENTS)), st.sampled_from(STRANGE)),
+)
 def test_evaluate_raises_nothing(policy: Policy, call: ActionRequest, odd: dict[str, Any]) -> None:
     """Law 8: whatever stands in the arguments, frozen or not, there is a decision."""
     call = replace(call, args={**thaw(call.args), **odd})
@@ -92,7 +97,11 @@ def test_a_further_layer_never_loosens(
     """Clause 20: under strict_overrides_loose a call that some layer decided is never decided less strictly."""
     reference = layers.compiled()
     before = evaluate(reference, call)
-    assume(not any("<default:" in rule and ":" not in rule.split("<")[0] for rule in before.matched_rules))
+    assume(
+        not any(
+            "<default:" in rule and ":" not in rule.split("<")[0] for rule in before.matched_rules
+        )
+    )
     longer = Layers((*layers.layers[:place], further, *layers.layers[place:]))
 
     assert strictness(evaluate(longer.compiled(), call)) >= strictness(before)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-NUMBERS: list[Any] = [0, 1, 1.0, 5, 5.5, 100, -3, Decimal("1"), Decimal("5.50")]
+NUMBERS: list[Any] = [0, 1, 1.0, 5, 5.5, 100, -3, Decimal(1), Decimal("5.50")]
 TEXTS: list[Any] = ["a", "b", "A", "ab", "a\n", "", "prod", "ﬁ", "fi"]
 PATHS: list[Any] = ["/srv/a", "/srv/a/b.txt", "/etc/passwd", "/srv", "sub/x.txt"]
 URLS: list[Any] = ["https://x.io/a", "http://api.x.io", "https://evil.io", "ftp://x.io", "x.io"]

@@ -96,7 +96,9 @@ def as_seen(policy: ReferencePolicy, world: World) -> World:
     return replace(world, request=replace(world.request, declared=policy.metadata(world.request)))
 
 
-def judge_alone(policy: ReferencePolicy, world: World, without: tuple[Candidate, ...] = ()) -> Alone:
+def judge_alone(
+    policy: ReferencePolicy, world: World, without: tuple[Candidate, ...] = ()
+) -> Alone:
     """Judge a request by one policy: the first rule that matches, under the floors of those that erred."""
     world = as_seen(policy, world)
     floors: list[Judgement] = []

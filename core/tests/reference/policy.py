@@ -104,7 +104,7 @@ class CodedRule:
         """Answer for one request."""
         try:
             said = self.function(world.request, world.request.context)
-        except Exception:  # noqa: BLE001 - clause 18
+        except Exception:
             return Answer(Truth.ERROR)
         if said is None:
             return Answer(Truth.FALSE)

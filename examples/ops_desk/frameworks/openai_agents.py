@@ -1,12 +1,7 @@
-"""The desk's agent on the OpenAI Agents SDK: its own Agent, its own tools, its own loop and model client."""
+"""The desk's agent on the OpenAI Agents SDK: its own agent, tools, loop and model client."""
 
 from __future__ import annotations
 
-from desk import Desk
-from endpoint import Caller, Endpoint
-
-from adjudge import CallContext, Principal, ToolGuard
-from adjudge_openai_agents import govern
 from agents import (
     Agent,
     OpenAIResponsesModel,
@@ -15,7 +10,12 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from desk import Desk
+from endpoint import Caller, Endpoint
 from openai import AsyncOpenAI
+
+from adjudge import CallContext, Principal, ToolGuard
+from adjudge_openai_agents import govern
 
 DISTRIBUTION = "openai-agents"
 

@@ -1,4 +1,4 @@
-"""The operations desk, run as its user runs it: it passes as shipped, and notices any rule that is gone."""
+"""The operations desk as its user runs it: it passes, and notices any rule that is gone."""
 
 import json
 import subprocess
@@ -14,6 +14,7 @@ RULES = [rule["id"] for rule in POLICY["rules"]]
 
 
 def run_desk(policy: dict[str, object], folder: Path) -> tuple[int, dict[str, object]]:
+    """Run the desk in a process of its own; give its exit code and its row."""
     file, out = folder / "policy.json", folder / "row.json"
     file.write_text(json.dumps(policy))
     command = [sys.executable, str(DESK / "run.py"), "--framework", "openai-agents"]
@@ -28,7 +29,7 @@ def run_desk(policy: dict[str, object], folder: Path) -> tuple[int, dict[str, ob
 
 
 def test_the_shipped_policy_holds(tmp_path):
-    """As shipped, what happens on disk, in the database and in the outbox is what the policy says."""
+    """As shipped, what really happens is what the policy says."""
     code, row = run_desk(POLICY, tmp_path)
 
     assert (0, []) == (code, row["problems"])
@@ -39,7 +40,7 @@ def test_the_shipped_policy_holds(tmp_path):
 
 @pytest.mark.parametrize("gone", RULES)
 def test_a_missing_rule_is_noticed(gone, tmp_path):
-    """Without any one of its rules, the desk exits with 1 and says what is not as the policy says."""
+    """Without any one of its rules, the desk exits with 1 and says what is wrong."""
     rules = [rule for rule in POLICY["rules"] if rule["id"] != gone]
     code, row = run_desk({**POLICY, "rules": rules}, tmp_path)
 

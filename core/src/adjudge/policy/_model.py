@@ -1,8 +1,9 @@
 """A policy as it was read, before it is compiled: plain frozen values, no behaviour.
 
-The reader (`_read.py`) makes a `PolicySource` from YAML, JSON, TOML or a dict; the compiler (`_compile.py`) and the
-reference evaluator in the tests both start from it. `ne`, `not_in` and `not_between` are already `Not` over `eq`, `in` and
-`between`; named predicates are already put in place.
+The reader (`_read.py`) makes a `PolicySource` from YAML, JSON, TOML or a dict; the compiler
+(`_compile.py`) and the reference evaluator in the tests both start from it. `ne`, `not_in` and
+`not_between` are already `Not` over `eq`, `in` and `between`; named predicates are already put in
+place.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: file, 1-based line and column where they are known, and the path within the policy."""
+    """Where something stands: its path within the policy; line and column count from 1."""
 
     path: str
     file: str | None = None
@@ -43,8 +44,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What a leaf reads. `root` is `tool`, `tool.namespace`, `args`, `given`, `injected`, `declared`, `context` or `.`
-    (the element inside a quantifier, `size` or `normalized`); `steps` are keys and list indexes; `text` is as written."""
+    """What a leaf reads.
+
+    `root` is `tool`, `tool.namespace`, `args`, `given`, `injected`, `declared`, `context` or `.`
+    (the element inside a quantifier, `size` or `normalized`); `steps` are keys and list indexes;
+    `text` is as written.
+    """
 
     root: str
     steps: tuple[str | int, ...]
@@ -67,8 +72,9 @@ class Always:
 class Leaf:
     """One positive test of one path.
 
-    `operand` is a frozen JSON value, a `Ref`, or for `size`, `each`, `some` and `normalized` a `Match` whose paths have the
-    root `.`. For `matches` it is the pattern's text, for `between` a list of two, for `exists` a bool.
+    `operand` is a frozen JSON value, a `Ref`, or for `size`, `each`, `some` and `normalized` a
+    `Match` whose paths have the root `.`. For `matches` it is the pattern's text, for `between` a
+    list of two, for `exists` a bool.
     """
 
     path: Path
@@ -103,8 +109,11 @@ Match = Always | Leaf | AllOf | AnyOf | Not
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One step of a transform; `path` leads from the arguments' object to what is set, appended to or deleted. An empty
-    path with `set` replaces the whole object."""
+    """One step of a transform.
+
+    `path` leads from the arguments' object to what is set, appended to or deleted. An empty path
+    with `set` replaces the whole object.
+    """
 
     kind: Literal["set", "append", "delete"]
     path: tuple[str | int, ...]
@@ -140,8 +149,11 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
-    """One entry of `tools:`; only the fields that it states are in `fields` (cost, reversible, scope,
-    blast_radius_hint, isolation, labels), so that they override what the tool says of itself."""
+    """One entry of `tools:`.
+
+    Only what it states is in `fields` (cost, reversible, scope, blast_radius_hint, isolation,
+    labels), so that it overrides what the tool says of itself.
+    """
 
     name: str
     namespace: str | None

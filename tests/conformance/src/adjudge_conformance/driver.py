@@ -102,12 +102,14 @@ class Gap:
 class Driver(ABC, Generic[T]):
     """One framework under test; `T` is what its `build` gives.
 
+    `version` is the framework's, for the report.
     `gaps` maps a case's id, a pattern such as `pause.*`, or one cell's id to a `Gap`. `scrubs` maps
     a field of the wire or of the transcript that differs between two ungoverned runs to the reason.
     `helper_argument` names the argument in which a nested agent gets its question.
     """
 
     name: ClassVar[str]
+    version: ClassVar[str] = ""
     styles: ClassVar[tuple[Style, ...]]
     apis: ClassVar[tuple[Api, ...]]
     gaps: ClassVar[Mapping[str, Gap]] = {}

@@ -18,7 +18,7 @@ from adjudge_conformance.driver import Outcome
 from adjudge_conformance.tools import SIBLING
 from adjudge_conformance.wire import Exchange, PastCall
 
-__all__ = ["expected_of", "observed_of", "ran_lines"]
+__all__ = ["expected_of", "observed_of", "ran_lines", "waiting_lines"]
 
 _DENIED = "[denied] "
 _TERMINAL = tuple(
@@ -69,6 +69,15 @@ def observed_of(bench: Bench, exchange: Exchange, outcome: Outcome) -> dict[str,
 def ran_lines(bench: Bench) -> list[str]:
     """Every start of a body or shadow, as a line each."""
     return [f"{seen.kind} {_line(seen.tool, seen.args)}" for seen in bench.spies.sightings]
+
+
+def waiting_lines(cell: Cell) -> set[str]:
+    """The starts that may not be there before anybody has answered."""
+    return {
+        f"body {_line(call.tool, expect.args or call.args or {})}"
+        for call, expect in zip(cell.case.calls, cell.case.expect, strict=True)
+        if "approval.pending" in expect.events
+    }
 
 
 def _whole(*, ran: list[str], record: list[str], asked: list[str], **rest: Any) -> dict[str, Any]:

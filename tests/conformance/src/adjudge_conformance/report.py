@@ -26,6 +26,7 @@ class Tally:
     """What came of each cell of one driver."""
 
     framework: str
+    version: str = ""
     cases: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, cell: Cell, *, holds: bool, gap: Gap | None) -> None:
@@ -41,7 +42,7 @@ class Tally:
         """The framework's part of the report."""
         cells = sum(entry["cells"] for entry in self.cases.values())
         held = sum(entry["held"] for entry in self.cases.values())
-        return {"cells": cells, "held": held, "cases": self.cases}
+        return {"version": self.version, "cells": cells, "held": held, "cases": self.cases}
 
     def write_if_asked(self) -> None:
         """Put this part into the file that the environment names, if it names one."""
@@ -58,8 +59,9 @@ def markdown(report: Mapping[str, Any]) -> str:
     """Give the report as a table: a row for each topic, a column for each framework."""
     frameworks = sorted(report)
     topics = sorted({_topic(case) for part in report.values() for case in part["cases"]})
+    heads = [f"{name} {report[name].get('version', '')}".strip() for name in frameworks]
     lines = [
-        "| cases | " + " | ".join(frameworks) + " |",
+        "| cases | " + " | ".join(heads) + " |",
         "|---|" + "---|" * len(frameworks),
     ]
     for topic in topics:

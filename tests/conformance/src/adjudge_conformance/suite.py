@@ -90,7 +90,7 @@ class Conformance:
     @classmethod
     def tally(cls) -> Iterator[Tally]:
         """What came of each cell, written where ADJUDGE_CONFORMANCE_REPORT says."""
-        tally = Tally(cls.driver.name)
+        tally = Tally(cls.driver.name, cls.driver.version)
         yield tally
         tally.write_if_asked()
 

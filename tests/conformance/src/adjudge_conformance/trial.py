@@ -18,8 +18,7 @@ from adjudge import ToolGuard
 from adjudge_conformance.bench import Bench, script_of
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, Outcome, Scene
-from adjudge_conformance.observe import expected_of, observed_of, ran_lines
-from adjudge_conformance.tools import SIBLING
+from adjudge_conformance.observe import expected_of, observed_of, ran_lines, waiting_lines
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
 from adjudge_conformance.worker import Job, Workers
@@ -63,7 +62,7 @@ class Trial:
         started = self.workers.start(job)
         if not started.paused:
             return [f"the run did not pause, but gave {started.final!r}", started.error]
-        early = [line for line in ran_lines(bench) if not line.startswith(f"body {SIBLING} ")]
+        early = [line for line in ran_lines(bench) if line in waiting_lines(cell)]
         problems = [f"this ran before anybody had answered: {line}" for line in early]
         resumed = self.workers.resume(job, started)
         if len({os.getpid(), started.process, resumed.process}) != 3:

@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -32,6 +33,7 @@ from adjudge_conformance.wire import Api, Exchange
 __all__ = ["Job", "OneProcess", "Report", "Workers", "main"]
 
 _TIME_LIMIT = 120.0
+"""Seconds that one part of a run may take."""
 _PROGRAM = "from adjudge_conformance.worker import main; main()"
 
 
@@ -136,7 +138,10 @@ class Workers:
         assert worker.stdout is not None
         worker.stdin.write(json.dumps({"verb": verb, "job": asdict(job)}) + "\n")
         worker.stdin.flush()
+        watchdog = threading.Timer(_TIME_LIMIT, worker.kill)
+        watchdog.start()
         answer = worker.stdout.readline()
+        watchdog.cancel()
         if not answer:
             return Report(process=worker.pid, error="the worker ended before the run did")
         return Report(**json.loads(answer))

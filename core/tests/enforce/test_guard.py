@@ -1,0 +1,106 @@
+"""Making a guard, and what it says of itself."""
+
+import pytest
+
+from adjudge._guard import ToolGuard
+from adjudge._ledger import MemoryLedger
+from adjudge._types import Principal
+from adjudge.errors import GovernError
+from adjudge.policy import compile_policy
+
+POLICY = compile_policy({"version": 1, "rules": []})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "version: 1"},
+        {"policy": {"version": 1, "rules": []}},
+        {"tools": [len]},
+        {"on_approval": "ana"},
+    ],
+    ids=["text", "mapping", "list", "name"],
+)
+def test_what_cannot_guard_is_refused_when_it_is_made(settings):
+    """Fault kind 1: a slip in the configuration is an error at once, never a guard that allows."""
+    with pytest.raises(GovernError) as raised:
+        ToolGuard(**{"policy": POLICY, **settings})
+
+    assert raised.value.code == "cannot_govern"
+
+
+def test_a_guard_says_what_it_was_made_of():
+    """Policy, ledger, tools and the id of its record can be read."""
+    ledger = MemoryLedger()
+    guard = ToolGuard(policy=POLICY, ledger=ledger, correlation_id="run-7")
+
+    assert (guard.policy, guard.ledger, guard.correlation_id) == (POLICY, ledger, "run-7")
+    assert guard.may_ask is POLICY.may_ask
+    assert len(guard.tools) == 0
+
+
+def test_two_guards_have_two_ids():
+    """Without an id given, each guard makes its own."""
+    assert ToolGuard(policy=POLICY).correlation_id != ToolGuard(policy=POLICY).correlation_id
+
+
+async def test_the_guards_own_principal_and_environment_hold_at_check(bench, check):
+    """Clause 26: without `context=` the guard's own hold; `extra` comes with the call."""
+    guard = bench.guard(
+        {
+            "match": {
+                "context.principal.id": "eve",
+                "context.environment": "prod",
+                "context.extra.tier": 2,
+            },
+            "decision": "allow",
+        },
+        principal=Principal("service", "eve"),
+        environment="prod",
+    )
+
+    with_extra = await check(guard, "note", {"text": "x"}, extra={"tier": 2})
+    without = await check(guard, "note", {"text": "x"})
+
+    assert (with_extra.allowed, without.allowed) == (True, False)
+
+
+async def test_an_environment_that_nobody_supplied_is_an_error_in_a_rule(bench, check):
+    """Clause 9: None is not absence, so a deny on the environment denies."""
+    guard = bench.guard(
+        {"match": {"context.environment": "prod"}, "decision": "deny"}, {"decision": "allow"}
+    )
+
+    assert (await check(guard, "note", {"text": "x"})).allowed is False
+
+
+@pytest.mark.parametrize("extra", [{"x": object()}, ["x"]], ids=["no-json", "no-object"])
+async def test_an_extra_that_is_no_json_denies(bench, check, extra):
+    """What a rule could not read is refused."""
+    guard = bench.guard({"decision": "allow"})
+
+    call = await check(guard, "note", {"text": "x"}, extra=extra)
+
+    assert call.result.code == "context_failed"
+    assert bench.ran == []
+
+
+async def test_an_exception_that_cannot_say_what_it_is_stays_itself(bench, govern):
+    """Law 1: a body's exception is raised again even if its text cannot be had."""
+    from adjudge._proposal import ProposedCall
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("mute")
+
+    error = Mute()
+
+    def body(_):
+        raise error
+
+    guard = bench.guard({"decision": "allow"})
+    with pytest.raises(Mute) as raised:
+        await govern(guard, ProposedCall("f", {}), body)
+
+    assert raised.value is error
+    assert bench.terminals == ["action.failed"]
