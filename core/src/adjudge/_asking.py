@@ -134,7 +134,6 @@ def pause(
             "expires_at": entry.expires_at.isoformat(),
         },
     )
-    attempt.entry = None  # From here on it is whoever's who resumes it.
     return PendingApproval(asking.id, request, decision, asking.digest, entry.expires_at)
 
 

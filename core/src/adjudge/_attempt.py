@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from adjudge._doors import Door
 from adjudge._effects import Discharge, Effect, Emit, Resolve, UseLedger
-from adjudge._ledger import EntryState, LedgerEntry
+from adjudge._ledger import EntryState, LedgerEntry, checked_claim
 from adjudge._proposal import InvalidArguments
 from adjudge._redact import apply_redactor
 from adjudge._settings import Settings
@@ -192,29 +192,29 @@ class Attempt:
         ledger = self.settings.ledger
         assert ledger is not None
         assert self.entry is not None
-        self.holder = self.settings.new_id()
-        self.entry = yield UseLedger(
+        if not self.holder:
+            self.holder = self.settings.new_id()
+        claimed = yield UseLedger(
             ledger.claim,
             (self.entry.id,),
             {"expected": expected, "holder": self.holder, "now": self.settings.now()},
             may_block=True,
         )
+        self.entry = checked_claim(claimed, self.holder)
         return self.entry is not None
 
     def settle_entry(
         self, state: EntryState, *, grants: tuple[str, ...] | None = None, outcome: str | None
     ) -> Steps[None]:
-        """Put down in the ledger what became of the entry that is ours."""
+        """Put down in the ledger what became of the entry, if it is ours."""
         ledger, entry = self.settings.ledger, self.entry
         if ledger is None or entry is None:
             return
-        if entry.state is not EntryState.CLAIMED and not (yield from self.claim_entry(entry.state)):
-            yield UseLedger(
-                ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True
-            )
-            return
+        if entry.state is not EntryState.CLAIMED:
+            # Nobody has answered; or our own claim went through, and its answer was cut off.
+            yield from self.claim_entry(entry.state)
         self.entry = None
-        yield UseLedger(
+        ours = yield UseLedger(
             ledger.settle,
             (entry.id,),
             {
@@ -225,6 +225,10 @@ class Attempt:
             },
             may_block=True,
         )
+        if not ours:
+            yield UseLedger(
+                ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True
+            )
 
     # Judging
 
@@ -337,10 +341,6 @@ class Attempt:
                 continue
             if always_only and obligation.on != "always":
                 continue
-            # Entered before it runs: once is once, also where it is interrupted.
-            self.outcomes[index] = ObligationOutcome(
-                obligation.id, obligation.phase, False, "it was interrupted"
-            )
             outcome = yield from self._discharge_one(obligation, request)
             self.outcomes[index] = outcome
             if phase == "pre" and not outcome.fulfilled:

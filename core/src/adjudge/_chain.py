@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from adjudge._filelock import locked_for_append
+from adjudge._filelock import check_appendable, locked_for_append
 from adjudge._lines import (
     GENESIS_HASH,
     RESIDUE_KIND,
@@ -49,8 +49,8 @@ def hash_chained_sink(target: str | os.PathLike[str] | IO[Any], *, required: boo
     path or that cannot be opened, and on a system without file locks.
     """
     path = _path_of(target)
-    with locked_for_append(path):
-        writer = _ChainWriter(path)
+    check_appendable(path)
+    writer = _ChainWriter(path)
     return required_sink(writer) if required else writer
 
 

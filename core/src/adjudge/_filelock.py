@@ -16,7 +16,9 @@ from pathlib import Path
 
 from adjudge.errors import RecordError
 
-__all__ = ["locked_for_append"]
+__all__ = ["check_appendable", "locked_for_append"]
+
+_HAS_LOCKS = True
 
 if sys.platform == "win32":
     import msvcrt
@@ -36,23 +38,13 @@ else:
     try:
         import fcntl
     except ImportError:
+        _HAS_LOCKS = False
 
-        def _lock(file: FileIO) -> None:
-            raise RecordError(
-                f"This Python on {sys.platform} has no file locks (fcntl), without which a chain "
-                "with several writers would fork; use jsonl_sink, which is not chained."
-            )
+    def _lock(file: FileIO) -> None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
 
-        def _unlock(file: FileIO) -> None:
-            """There is nothing to undo."""
-
-    else:
-
-        def _lock(file: FileIO) -> None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-
-        def _unlock(file: FileIO) -> None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    def _unlock(file: FileIO) -> None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 @contextmanager
@@ -76,12 +68,36 @@ def locked_for_append(path: Path) -> Iterator[FileIO]:
             file.close()
 
 
+def check_appendable(path: Path) -> None:
+    """Make sure, without waiting, that `locked_for_append` can work; create the file where missing.
+
+    Raises `RecordError` where it cannot.
+    """
+    if not _HAS_LOCKS:
+        raise RecordError(
+            f"This Python on {sys.platform} has no file locks (fcntl), without which a chain with "
+            "several writers would fork; use jsonl_sink, which is not chained."
+        )
+    try:
+        _open(path).close()
+    except OSError as error:
+        raise RecordError(
+            f"The record {path} cannot be opened: {error.strerror or error}."
+        ) from error
+
+
+def _open(path: Path) -> FileIO:
+    file = FileIO(path, "a+")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise RecordError(f"{path} is no regular file, which a chain needs.")
+    return file
+
+
 def _open_locked(path: Path) -> FileIO:
     while True:
-        file = FileIO(path, "a+")
+        file = _open(path)
         try:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RecordError(f"{path} is no regular file, which a chain needs.")
             _lock(file)
             if _is_still(path, file):
                 return file

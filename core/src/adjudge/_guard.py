@@ -140,9 +140,9 @@ class ToolGuard:
     ) -> GovernedCall:
         """Govern one call of a tool of the guard's `ToolSet`, and run it if it may.
 
-        A sync tool runs in a thread of its own, which a cancellation leaves behind.
         `args` are named values, or the model's own JSON text. Denials, failures of the tool and
-        previews are values; only a cancellation and the like is raised.
+        previews are values; only a cancellation and the like is raised. A sync tool runs in a
+        thread of its own, which a cancellation leaves behind.
         """
         return await drive(self._checking(name, args, extra), self._recorder)
 

@@ -163,6 +163,15 @@ class MemoryLedger:
             return True
 
 
+def checked_claim(answer: object, holder: str) -> LedgerEntry | None:
+    """Give the entry that a ledger says was claimed, None for none; `LedgerError` for else."""
+    if answer is None:
+        return None
+    if not isinstance(answer, LedgerEntry) or answer.holder != holder:
+        raise LedgerError("The ledger answered a claim with something that was not claimed.")
+    return answer
+
+
 def settled(
     entry: LedgerEntry, state: EntryState, grants: tuple[str, ...], outcome: str | None
 ) -> LedgerEntry:

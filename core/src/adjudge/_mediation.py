@@ -175,7 +175,8 @@ class Mediation(Admission):
         try:
             value = yield execution
         except BaseException as error:
-            return (yield from self._body_raised(error, (perf_counter() - began) * 1000, code))
+            elapsed = (perf_counter() - began) * 1000
+            return (yield from self._body_raised(error, elapsed, code, problem))
         elapsed = (perf_counter() - began) * 1000
         self.settled = True
         if code:
@@ -187,7 +188,7 @@ class Mediation(Admission):
         return (yield from self._finish(result))
 
     def _body_raised(
-        self, error: BaseException, elapsed: float, code: str
+        self, error: BaseException, elapsed: float, code: str, problem: str | None
     ) -> Steps[GovernedCall | Raised]:
         door = self.door
         if isinstance(error, CancelledError) or not isinstance(
@@ -201,7 +202,7 @@ class Mediation(Admission):
             self.ended = True
             return Raised(error)
         self.settled = True
-        text = failure_text(error)
+        text = failure_text(error) if problem is None else problem
         call = yield from self._finish(
             ActionResult(False, None, text, code or "tool_error", elapsed)
         )

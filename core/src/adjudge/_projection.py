@@ -52,6 +52,8 @@ def _plain(value: object, where: str, depth: int) -> Any:
             (_plain(item, f"{where}[...]", depth + 1) for item in value),
             key=lambda item: (type(item).__name__, repr(item)),
         )
+    if getattr(type(value), "__pydantic_root_model__", False):
+        return _plain(value.root, where, depth + 1)  # type: ignore[attr-defined]
     fields = _fields(value)
     if fields is not None:
         return {key: _plain(item, f"{where}.{key}", depth + 1) for key, item in fields.items()}

@@ -1,9 +1,9 @@
 """One audit event as plain JSON, and as the text of one line of the record.
 
-Every value has a defined form: JSON values as they are; a Decimal, a non-finite float, bytes and
-the like as a one-key object whose key begins with `$`; anything else as the name of its type alone,
-never its repr, which may hold an address or a secret. A key that itself begins with `$` gets
-another one, so that nothing can pass for such an object.
+Every value has a defined form: JSON values as they are; dates, UUIDs and paths as their text; a
+Decimal, a non-finite float, bytes and the like as a one-key object whose key begins with `$`;
+anything else as the name of its type alone, never its repr, which may hold an address or a secret.
+A key that itself begins with `$` gets another one, so that nothing can pass for such an object.
 """
 
 from __future__ import annotations

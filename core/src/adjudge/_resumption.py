@@ -15,7 +15,7 @@ from adjudge._asking import Asking, call_digest, request_approval, take_answer
 from adjudge._attempt import Refusal, Steps, failure_text, final_request
 from adjudge._doors import Door, UnknownToolDoor
 from adjudge._effects import Mediating, Raised, UseLedger
-from adjudge._ledger import EntryState, Ledger, LedgerEntry
+from adjudge._ledger import EntryState, Ledger, LedgerEntry, checked_claim
 from adjudge._mediation import Mediation
 from adjudge._proposal import InvalidArguments
 from adjudge._settings import Settings
@@ -51,12 +51,13 @@ def resume_entry(
         return (yield from away.tell("unknown_approval", "this guard has no ledger"))
     holder = settings.new_id()
     try:
-        entry = yield UseLedger(
+        claimed = yield UseLedger(
             ledger.claim,
             (pending_id,),
             {"expected": EntryState.PAUSED, "holder": holder, "now": settings.now()},
             may_block=True,
         )
+        entry = checked_claim(claimed, holder)
         if entry is None:
             return (yield from _not_claimed(settings, ledger, pending_id, next_seq))
     except Exception as error:
@@ -152,11 +153,10 @@ class Resumption(Mediation):
         """Mediate from the claimed entry to the terminal event."""
         self.entry, self.holder = entry, holder
         self.correlation_id = entry.correlation_id
-        self.request = _request_of(entry, self.settings, self.settings.metadata(self.door))
         return self._guarded(self._from_entry(entry, answer))
 
     def _from_entry(self, entry: LedgerEntry, answer: object) -> Steps[GovernedCall | Raised]:
-        assert self.request is not None
+        self.request = _request_of(entry, self.settings, self.settings.metadata(self.door))
         try:
             admitted = self.door.admit(self.arguments)
         except (ArgumentsRefused, NotAnObject, InvalidArguments) as error:
@@ -179,14 +179,15 @@ class Resumption(Mediation):
         self, entry: LedgerEntry, answer: object, request: ActionRequest, decision: Decision
     ) -> Steps[GovernedCall | Raised]:
         index = len(entry.grants)
-        last = decision.verdict is Verdict.ALLOW or index + 1 >= len(entry.approver_sets)
-        if not last and getattr(answer, "edited_args", None) is not None:
+        if len(entry.approver_sets) > 1 and getattr(answer, "edited_args", None) is not None:
+            # The others have granted, or will be asked about, the arguments as they were.
             raise Refusal(
-                "edit_denied", "only the last of several approvers may edit the arguments"
+                "edit_denied", "one of several approvers cannot edit a paused call, propose again"
             )
-        asking = Asking(entry.id, request, decision, entry.digest, 0.0)
-        approver = yield from take_answer(self, asking, answer, index if not last else 0)
-        if last:
+        remaining = (entry.expires_at - self.settings.now()).total_seconds()
+        asking = Asking(entry.id, request, decision, entry.digest, max(remaining, 0.0))
+        approver = yield from take_answer(self, asking, answer, index)
+        if decision.verdict is Verdict.ALLOW or index + 1 >= len(entry.approver_sets):
             return (yield from self.carry_out(asking.request, asking.decision))
         yield from request_approval(self, asking, index + 1)
         yield from self.settle_entry(

@@ -34,7 +34,8 @@ def process(tmp_path):
     def run(*args, path=None, **streams):
         environment = {**os.environ, "PYTHONWARNINGS": "error"}
         if path is not None:
-            environment["PYTHONPATH"] = str(path)
+            known = os.environ.get("PYTHONPATH", "")
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(path), known)))
         return subprocess.run(
             [sys.executable, "-m", "adjudge", *map(str, args)],
             cwd=tmp_path,

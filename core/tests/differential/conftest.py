@@ -1,4 +1,4 @@
-"""Lets these tests import the reference evaluator and the strategies beside them, and sets how many calls they try."""
+"""Lets these tests import what stands beside them, and sets how Hypothesis runs them."""
 
 from __future__ import annotations
 

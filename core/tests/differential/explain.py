@@ -1,8 +1,8 @@
 """Explains a difference between the seed and Adjudge by the clauses that make it.
 
-The seed's reading is turned into Adjudge's clause by clause, in a fixed order; a clause explains a difference if reading it
-changes the outcome. The first reading must be what the seed itself says and the last what Adjudge itself says: whatever
-does not fit is `Unexplained`.
+The seed's reading is turned into Adjudge's clause by clause, in a fixed order; a clause explains a
+difference if reading it changes the outcome. The first reading must be what the seed itself says
+and the last what Adjudge itself says: whatever does not fit is `Unexplained`.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class SeedPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What enforcement would go by: the verdict, the arguments, who must agree and within what time, what must be done."""
+    """What enforcement would go by: verdict, arguments, who must agree by when, what is due."""
 
     verdict: str
     args: str

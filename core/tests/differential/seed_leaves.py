@@ -1,7 +1,7 @@
 """How the seed answers one test, and how each clause changes that answer.
 
-With no clause this is the seed's reading; with all of 1, 3, 7, 8 and 11 it is Adjudge's. A clause that is not among those given
-is not read.
+With no clause this is the seed's reading; with all of 1, 3, 7, 8 and 11 it is Adjudge's. A clause
+that is not among those given is not read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def split(key: str) -> tuple[str, str]:
 
 
 def read(path: str, request: ActionRequest, clauses: Clauses) -> Any:
-    """Give the value at a path, None where there is none; by clause 3 a step into a scalar or a list is an error."""
+    """Give the value at a path or None; by clause 3 a step into a scalar or list is an error."""
     root, *keys = path.split(".")
     if root == "tool":
         return request.tool
@@ -77,7 +77,7 @@ def answer(
     permitting: bool,
     odd: bool,
 ) -> bool:
-    """Answer one leaf; raises where the seed would raise, and `Wrong` where a clause makes an error of it."""
+    """Answer one leaf; raises as the seed would, and `Wrong` where a clause makes an error."""
     path, operator = split(key)
     if operator == "not_between" and clauses & {7, 8}:
         inner = answer(

@@ -1,4 +1,4 @@
-"""Strategies for policies in the seed's language, over the vocabulary that generated requests share."""
+"""Strategies for policies in the seed's language, over the vocabulary of generated requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """How the seed chooses among rules and layers, and how clauses 6, 8, 15, 16, 19 and 20 change that.
 
-A policy is its dict; an answer is a `Judgement` of the reference evaluator, so that floors are laid as they are there.
+A policy is its dict; an answer is a `Judgement` of the reference evaluator, so that floors are laid
+as they are there.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def rule_answer(
 def choose(
     policy: Read, world: World, clauses: Clauses, without: tuple[str, ...] = ()
 ) -> tuple[Judgement | None, tuple[Judgement, ...]]:
-    """Give the judgement of the first rule that matches, None where none does, and the floors below it."""
+    """Give the judgement of the first rule that matches, or None, and the floors met on the way."""
     floors: list[Judgement] = []
     rules = sorted(policy.written["rules"], key=lambda rule: -rule.get("priority", 0))
     for rule in rules:

@@ -1,6 +1,7 @@
 """The policies that the seed ships as examples, and calls that go at what they test.
 
-They are in its source distribution and not in its wheel, so pip downloads that; nothing of it is kept here.
+They are in its source distribution and not in its wheel, so pip downloads that; nothing of it is
+kept here.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def download(folder: Path) -> Path:
 
 
 def shipped_policies(folder: Path) -> dict[str, str]:
-    """Give every policy of the examples, the README and the documentation as text, by where it stands."""
+    """Give the text of every policy in the examples, README and pages, by where it stands."""
     found: dict[str, str] = {}
     for path in sorted(
         [*folder.glob("examples/**/*"), *folder.glob("docs/*.md"), folder / "README.md"]

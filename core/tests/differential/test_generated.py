@@ -1,4 +1,4 @@
-"""Generated policies in the seed's language and generated calls: every difference has its clause."""
+"""Generated policies in the seed's language, generated calls: each difference has its clause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICIES = 1000 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
 
 
 def as_the_seed_has_it(request: ActionRequest) -> ActionRequest:
-    """Give a request without what the seed has no word for: namespaces, missing metadata, a missing environment."""
+    """Give a request without what the seed has no word for, such as a tool's namespace."""
     context = request.context
     return replace(
         request,

@@ -1,4 +1,4 @@
-"""The policies that the seed ships: each compiles as it did, and each difference of a decision has its clause."""
+"""The policies that the seed ships compile as they did; each other decision has its clause."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compiles(compile_text: Any, text: str, refusal: type[Exception]) -> bool:
 
 
 def test_the_examples_are_found(shipped: dict[str, str]) -> None:
-    """The three policy files and the policies within the seed's examples and pages are all there."""
+    """The seed's three policy files are there, and the policies in its examples and pages."""
     files = {name for name in shipped if name.startswith("examples/policies/")}
 
     assert 3 == len(files)
@@ -55,7 +55,7 @@ def test_the_examples_are_found(shipped: dict[str, str]) -> None:
 
 
 def test_every_shipped_policy_compiles_as_it_did(shipped: dict[str, str]) -> None:
-    """What the seed compiles Adjudge compiles, and what the seed refuses in its examples Adjudge refuses."""
+    """What the seed compiles of its examples Adjudge compiles; what it refuses, Adjudge refuses."""
     theirs = {
         name: compiles(seed.compile_policy, text, seed.PolicyCompileError)
         for name, text in shipped.items()
@@ -72,7 +72,7 @@ def test_every_shipped_policy_compiles_as_it_did(shipped: dict[str, str]) -> Non
 def test_every_difference_on_shipped_policies_is_explained(
     read: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Calls that go at what a shipped policy tests are decided as the seed does, or a clause says why not."""
+    """Calls that go at what a policy tests are decided as the seed does, or a clause says why."""
     policy = read[data.draw(st.sampled_from(sorted(read)))]
     call = data.draw(calls_for(policy))
 

@@ -154,9 +154,7 @@ def govern(door):
     return through_async if door == "async" else through_sync
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def ledger(request, tmp_path):
-    """Make an empty ledger of each kind."""
-    if request.param == "memory":
-        return MemoryLedger()
-    return SQLiteLedger(tmp_path / "ledger.sqlite")
+@pytest.fixture
+def ledger(door, tmp_path):
+    """Make an empty ledger: in memory for the async door, in a file for the sync one."""
+    return MemoryLedger() if door == "async" else SQLiteLedger(tmp_path / "ledger.sqlite")

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import threading
 
 import pytest
@@ -128,6 +129,25 @@ async def test_a_late_answer_is_dropped(bench, check, kind):
     assert call.text == "[denied] approval timed out after 0.05 s"
     assert bench.ran == []
     assert bench.kinds[-2:] == ["approval.timed_out", "action.denied"]
+
+
+async def test_a_handler_that_fails_too_late_is_not_complained_about(bench, caplog):
+    """What nobody waits for any more is dropped without a trace in the log."""
+
+    async def handler(_):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("too late")
+
+    guard = bench.guard({**ASK, "timeout_seconds": 0.02}, on_approval=handler)
+
+    await guard.check("note", {"text": "x"})
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert caplog.records == []
 
 
 async def test_a_handler_that_ignores_its_cancellation_holds_nobody_up(bench):
@@ -290,6 +310,40 @@ async def test_one_refusal_among_several_sets_denies(bench, check):
     assert bench.ran == []
 
 
+async def test_a_later_approver_cannot_edit_what_an_earlier_one_granted(bench, check):
+    """Clause 23: everybody grants the same arguments, or nothing runs."""
+
+    def handler(request):
+        edited = {"to": "x", "amount": 1} if request.approvers == ("bo",) else None
+        return ApprovalDecision(True, request.approvers[0], edited_args=edited)
+
+    guard = bench.guard(policy=two_sets(), on_approval=handler)
+
+    call = await check(guard, "pay", {"to": "x"})
+
+    assert (call.outcome, call.result.code) == (Outcome.DENIED, "edit_denied")
+    assert bench.ran == []
+
+
+async def test_the_first_approvers_edit_is_what_the_others_are_asked_about(bench, check):
+    """An edit of the first set's is shown to the next, with a digest of its own."""
+    asked = []
+
+    def handler(request):
+        asked.append((request.request.args["amount"], request.digest))
+        edited = {"to": "x", "amount": 1} if request.approvers == ("ana",) else None
+        return ApprovalDecision(True, request.approvers[0], edited_args=edited)
+
+    guard = bench.guard(policy=two_sets(), on_approval=handler)
+
+    call = await check(guard, "pay", {"to": "x"})
+
+    assert call.outcome is Outcome.COMPLETED
+    assert [amount for amount, _ in asked] == [5, 1]
+    assert asked[0][1] != asked[1][1]
+    assert bench.ran == [{"to": "x", "amount": 1}]
+
+
 async def test_the_ledger_keeps_each_approval_and_how_it_ended(bench, check, ledger):
     """Clause 22: the entry is made when it is asked, claimed once, and finished."""
     guard = bench.guard(ASK, on_approval=auto_approve("ana"), ledger=ledger)
@@ -335,6 +389,21 @@ async def test_a_ledger_that_fails_before_the_body_denies(bench, check, ledger, 
     assert call.outcome is Outcome.DENIED
     assert bench.ran == []
     assert bench.terminals == ["action.denied"]
+
+
+async def test_a_ledger_that_answers_oddly_denies(bench, check, ledger):
+    """Law 4: only an entry of ours, claimed by us, lets a granted call run."""
+
+    class Odd(Failing):
+        def claim(self, *args, **kwargs):
+            return True
+
+    guard = bench.guard(ASK, on_approval=auto_approve("ana"), ledger=Odd(ledger, "none"))
+
+    call = await check(guard, "pay", {"to": "x"})
+
+    assert (call.outcome, call.result.code) == (Outcome.DENIED, "ledger_failed")
+    assert bench.ran == []
 
 
 async def test_a_ledger_that_fails_after_the_body_changes_no_result(bench, check, ledger):

@@ -1,9 +1,11 @@
 """A cancellation at any point goes through, is on record once, and runs nothing more."""
 
 import asyncio
+import threading
 
 import pytest
 
+from adjudge._approvals import auto_approve
 from adjudge._ledger import EntryState, MemoryLedger
 from adjudge._proposal import ProposedCall
 from adjudge._tools import tool
@@ -153,6 +155,31 @@ async def test_a_cancelled_ask_leaves_no_grant_behind(bench):
 
     assert (entry.state, entry.outcome) == (EntryState.FINISHED, "cancelled")
     assert (late.result.code, bench.ran) == ("approval_spent", [])
+
+
+async def test_cancelled_in_the_middle_of_a_claim_the_entry_is_finished(bench):
+    """A claim that goes through although its caller was cancelled is finished as cancelled."""
+    reached, release = threading.Event(), threading.Event()
+
+    class Slow(MemoryLedger):
+        def claim(self, *args, **kwargs):
+            reached.set()
+            release.wait(5)
+            return super().claim(*args, **kwargs)
+
+    ledger = Slow()
+    guard = bench.guard({"decision": "approve_required"}, on_approval=auto_approve(), ledger=ledger)
+    task = asyncio.ensure_future(guard.check("note", {"text": "x"}))
+    await asyncio.to_thread(reached.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    entry = ledger.get(bench.body("approval.requested")["approval_id"])
+
+    assert bench.ran == []
+    assert (entry.state, entry.outcome) == (EntryState.FINISHED, "cancelled")
 
 
 async def test_a_body_that_cancels_itself_counts_as_cancelled(bench):

@@ -71,6 +71,20 @@ async def test_an_edit_that_a_transform_would_rewrite_denies(bench, check):
     assert bench.ran == []
 
 
+async def test_an_edit_that_is_asked_about_in_another_form_denies(bench, check):
+    """The same rule asking about rewritten arguments is not asking about the edited ones."""
+    guard = bench.guard(
+        {"decision": "transform", "transform": {"path": "args.to", "set": "acme"}},
+        {"match": {"args.to": "acme", "args.amount.gt": 100}, "decision": "approve_required"},
+        on_approval=edits(to="bo", amount=150),
+    )
+
+    call = await check(guard, "pay", {"to": "ana", "amount": 500})
+
+    assert call.result.code == "edit_denied"
+    assert bench.ran == []
+
+
 @pytest.mark.parametrize(
     "edited",
     [{"to": "bo", "amount": float("nan")}, {"amount": 1}, {"to": "bo", "typo": 1}, "text"],

@@ -1,4 +1,4 @@
-"""Laws 4, 6 and 7 over generated circumstances: everything that can fail fails in any combination."""
+"""Laws 4, 6 and 7 over generated circumstances: what can fail fails, in any combination."""
 
 import asyncio
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from adjudge._ledger import EntryState, LedgerEntry
+from adjudge._ledger import EntryState, LedgerEntry, MemoryLedger
 from adjudge._ledger_codec import decode_entry, encode_entry
 from adjudge._ledger_sqlite import SQLiteLedger
 from adjudge._types import Principal
@@ -15,6 +15,14 @@ from adjudge._values import FrozenDict, OpaqueValue
 from adjudge.errors import LedgerError
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request, tmp_path):
+    """Make an empty ledger of each kind."""
+    if request.param == "memory":
+        return MemoryLedger()
+    return SQLiteLedger(tmp_path / "ledger.sqlite")
 
 
 def entry(**changed):

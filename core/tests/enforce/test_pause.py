@@ -1,6 +1,7 @@
 """Paused calls and how they go on (clause 24)."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -318,9 +319,9 @@ async def test_an_edit_on_resume_is_judged(bench, check, resume, ledger):
     assert bench.ran == [{"to": "bo", "amount": 5}]
 
 
-async def test_each_set_of_several_answers_once(bench, check, resume, ledger):
-    """Several approver sets: each resume answers the next, and the body waits for the last."""
-    policy = compile_policy(
+def two_sets():
+    """Make a policy in which two layers each ask their own people."""
+    return compile_policy(
         [
             PolicyLayer(
                 name,
@@ -332,7 +333,11 @@ async def test_each_set_of_several_answers_once(bench, check, resume, ledger):
             for name in ("ana", "bo")
         ]
     )
-    guard = bench.guard(policy=policy, on_approval=pause_approval(ledger))
+
+
+async def test_each_set_of_several_answers_once(bench, check, resume, ledger):
+    """Several approver sets: each resume answers the next, and the body waits for the last."""
+    guard = bench.guard(policy=two_sets(), on_approval=pause_approval(ledger))
     call = await check(guard, "pay", {"to": "x"})
 
     first = await resume(guard, call.pending.id, ApprovalDecision(True, "ana"))
@@ -346,6 +351,22 @@ async def test_each_set_of_several_answers_once(bench, check, resume, ledger):
     assert second.outcome is Outcome.COMPLETED
     assert [list(names) for names in asked] == [["ana"], ["bo"]]
     assert len(bench.ran) == 1
+
+
+@pytest.mark.parametrize("turn", [0, 1], ids=["first", "last"])
+async def test_one_of_several_sets_cannot_edit_a_paused_call(bench, check, resume, ledger, turn):
+    """Clause 23: everybody grants the same arguments, or nothing runs."""
+    guard = bench.guard(policy=two_sets(), on_approval=pause_approval(ledger))
+    call = await check(guard, "pay", {"to": "x"})
+    for _ in range(turn):
+        await resume(guard, call.pending.id, GRANT)
+
+    done = await resume(
+        guard, call.pending.id, ApprovalDecision(True, "bo", edited_args={"to": "y"})
+    )
+
+    assert (done.outcome, done.result.code) == (Outcome.DENIED, "edit_denied")
+    assert bench.ran == []
 
 
 async def test_a_required_record_that_fails_leaves_nothing_to_resume(bench, check, resume, ledger):
@@ -385,6 +406,32 @@ async def test_cancelled_while_it_is_claimed_the_pause_stays(bench, ledger):
     assert len(bench.ran) == 1
 
 
+async def test_cancelled_in_the_middle_of_the_claim_the_pause_stays(bench):
+    """A claim that goes through although its caller was cancelled is given back."""
+    reached, release = threading.Event(), threading.Event()
+
+    class Slow(MemoryLedger):
+        def claim(self, *args, **kwargs):
+            reached.set()
+            release.wait(5)
+            return super().claim(*args, **kwargs)
+
+    ledger = Slow()
+    guard = pausing(bench, ledger, ASK)
+    call = await guard.check("pay", {"to": "x"})
+    task = asyncio.ensure_future(guard.resume(call.pending.id, GRANT))
+    await asyncio.to_thread(reached.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ledger.get(call.pending.id).state is EntryState.PAUSED
+    assert (await guard.resume(call.pending.id, GRANT)).outcome is Outcome.COMPLETED
+    assert len(bench.ran) == 1
+
+
 @pytest.mark.parametrize("operation", ["claim", "get"])
 async def test_a_ledger_that_cannot_be_read_denies(bench, check, resume, operation):
     """Law 4: a store that fails grants nothing."""
@@ -398,6 +445,23 @@ async def test_a_ledger_that_cannot_be_read_denies(bench, check, resume, operati
             raise OSError("disk on fire")
 
     guard = pausing(bench, Failing(), ASK)
+    call = await check(guard, "pay", {"to": "x"})
+
+    done = await resume(guard, call.pending.id, GRANT)
+
+    assert (done.outcome, done.result.code) == (Outcome.DENIED, "ledger_failed")
+    assert bench.ran == []
+
+
+@pytest.mark.parametrize("answer", [True, "e1", object()], ids=["true", "text", "object"])
+async def test_a_ledger_that_answers_oddly_denies(bench, check, resume, answer):
+    """Fault kind 1: a claim is an entry of ours that we hold, and nothing else."""
+
+    class Odd(MemoryLedger):
+        def claim(self, *args, **kwargs):
+            return answer
+
+    guard = pausing(bench, Odd(), ASK)
     call = await check(guard, "pay", {"to": "x"})
 
     done = await resume(guard, call.pending.id, GRANT)

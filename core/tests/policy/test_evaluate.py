@@ -243,7 +243,10 @@ def test_a_context_replaces_the_request_s_everywhere() -> None:
 
 def test_without_a_context_its_paths_are_errors() -> None:
     """Clause 26: nothing falls back where no context came."""
-    assert "error" == answer({"context.workspace.exists": False}, context=None)
+    reading = {"context.workspace.exists": False}
+
+    assert "error" == answer(reading, context=None)
+    assert "true" == answer({"any_of": [reading, {"tool": "work"}]}, context=None)
 
 
 def test_stated_fields_override_what_a_tool_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 from asking import call, decide, names, policy, rule
 
 from adjudge._types import Decision, Verdict
-from adjudge.policy import approve_required, evaluate
+from adjudge.policy import evaluate
 
 ARGS = {"text": "t"}
 ERRS = {"args.text.gt": 1}
@@ -154,6 +154,23 @@ def gives_an_odd_verdict(_request: object, _context: object) -> Decision:
     return Decision("maybe")  # type: ignore[arg-type]
 
 
+class Unprintable(Exception):
+    """An exception whose own text fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raises_unprintably(_request: object, _context: object) -> None:
+    """Fail with an exception that cannot be printed."""
+    raise Unprintable
+
+
+def asks_for_no_time(_request: object, _context: object) -> Decision:
+    """Ask, and leave no time to answer."""
+    return Decision(Verdict.APPROVE_REQUIRED, timeout_seconds=0)
+
+
 def transforms_to_nothing(_request: object, _context: object) -> Decision:
     """Answer with a transform that says no arguments."""
     return Decision(Verdict.TRANSFORM)
@@ -165,8 +182,10 @@ def transforms_to_nothing(_request: object, _context: object) -> Decision:
         (raises, "KeyError"),
         (gives_a_coroutine, "NotADecision"),
         (gives_true, "NotADecision"),
-        (gives_an_odd_verdict, "ValueError"),
-        (transforms_to_nothing, "NoArguments"),
+        (gives_an_odd_verdict, "BadDecision"),
+        (transforms_to_nothing, "BadDecision"),
+        (asks_for_no_time, "BadDecision"),
+        (raises_unprintably, "Unprintable"),
     ],
 )
 def test_a_python_rule_that_errs_denies(function: Any, kind: str) -> None:
@@ -210,6 +229,6 @@ def test_an_ask_by_a_python_rule_is_one_set() -> None:
     """An ask without approvers is one set, of whoever the handler asks."""
 
     def asks(_request: object, _context: object) -> Decision:
-        return approve_required()
+        return Decision(Verdict.APPROVE_REQUIRED)
 
     assert ((),) == evaluate(policy(python_rules=[asks]), call()).approver_sets

@@ -148,6 +148,10 @@ JUDGE = "def judge(request, context):\n    return allow() if request.args['x'] <
         (rewritten_rule(JUDGE.format(1)), rewritten_rule(JUDGE.format(2))),
         (rewritten_rule(JUDGE.format("1")), rewritten_rule(JUDGE.format("True"))),
         (
+            rewritten_rule(JUDGE.format("(lambda: 1)()")),
+            rewritten_rule(JUDGE.format("(lambda: 2)()")),
+        ),
+        (
             rewritten_rule(JUDGE.format("LIMIT"), LIMIT=1),
             rewritten_rule(JUDGE.format("LIMIT"), LIMIT=2),
         ),
@@ -163,7 +167,17 @@ JUDGE = "def judge(request, context):\n    return allow() if request.args['x'] <
         (versioned(one, "1"), versioned(one, "2")),
         (one, versioned(one, "1")),
     ],
-    ids=["code", "kind", "global", "function", "default", "closure", "version", "versioned"],
+    ids=[
+        "code",
+        "kind",
+        "nested",
+        "global",
+        "function",
+        "default",
+        "closure",
+        "version",
+        "versioned",
+    ],
 )
 def test_a_python_rule_s_behaviour_is_in_the_id(before: Any, after: Any) -> None:
     """Clause 30: code, defaults, closures, and the module's constants and functions count."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from asking import call, rule
 
-from adjudge._types import Decision, ToolMetadata
+from adjudge._types import Decision, ToolMetadata, Verdict
 from adjudge.policy import (
     PolicyLayer,
     allow,
@@ -156,6 +156,15 @@ def test_a_combiner_that_errs_denies(merge: Any) -> None:
     assert "deny" == decision.verdict
     assert decision.matched_rules[0].startswith(f"<rule_error:{merge.__name__}:")
     assert merge.__name__ in decision.reason
+
+
+def test_an_ask_by_a_combiner_is_one_set() -> None:
+    """An ask that a combiner makes up has an approver set, of whoever the handler asks."""
+
+    def asks(_layers: Any) -> Decision:
+        return Decision(Verdict.APPROVE_REQUIRED)
+
+    assert ((),) == decide(layer("a", rule("allow")), merge=asks).approver_sets
 
 
 def test_transforms_compose_in_layer_order() -> None:

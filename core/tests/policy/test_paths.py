@@ -222,6 +222,7 @@ def test_a_transform_path_elsewhere_is_refused(text):
         ("isze", "size", True),
         ("sezi", "size", False),
         ("szie", "size", True),
+        ("saxe", "size", False),
         ("sz", "size", False),
         ("", "a", True),
         ("matchess", "matches", True),

@@ -41,6 +41,7 @@ def compiled(text, *, permitting=False):
         "^(?:x{1,9})+y",
         "^(?=(?:x|x)*y)",
         "(?i)^(?:kx|Kx)*z",
+        "^(a)(?:(?i:\\1)|A)*z",
         "^((?:x+)?)*y",
         "^(?:x*?)*?y",
         "^(?:\u00e9x|[\u00e0-\u00ff]x)*z",
@@ -70,7 +71,15 @@ def test_a_pattern_that_can_take_cubic_time_or_worse_is_refused(text, power):
 
 
 @pytest.mark.parametrize(
-    "text", ["a?" * 25 + "a" * 25, "(?:a?){25}a{25}", "(?:a|a){30}b", "^" + "(?:|x)" * 20 + "y"]
+    "text",
+    [
+        "a?" * 25 + "a" * 25,
+        "|".join("\\s+" + letter for letter in "abcdefghijk"),
+        "(?:" + "|".join("\\s+[x-z]" + letter for letter in "abcdefghijk") + ")",
+        "(?:a?){25}a{25}",
+        "(?:a|a){30}b",
+        "^" + "(?:|x)" * 20 + "y",
+    ],
 )
 def test_optional_parts_that_overlap_too_often_are_refused(text):
     """Clause 11: exponential in the pattern's own length is a hang as well, without a loop."""
@@ -97,6 +106,7 @@ def test_optional_parts_that_overlap_too_often_are_refused(text):
         ("\\s+rm\\b", MAX_QUADRATIC),
         ("foo.*bar", MAX_QUADRATIC),
         ("^a.*b.*c", MAX_QUADRATIC),
+        ("|".join(f"{letter}{letter}" for letter in "abcdefghijklmnopqrstuvw"), MAX_LINEAR),
         ("([\"']).*?\\1", MAX_QUADRATIC),
         ("^\\s*(\\w+)\\s*=\\s*(.*)$", MAX_QUADRATIC),
         ("[\\w.+-]+@[\\w-]+\\.[\\w.-]+", MAX_QUADRATIC),

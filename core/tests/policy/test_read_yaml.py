@@ -51,7 +51,7 @@ def test_a_leaf_stands_at_its_key():
             "approvers[0]",
         ),
         (
-            "rules:\n- {{id: r, match: always, verdict: transform, transform: {{set: {{a: {}}}}}}}\n",
+            "rules:\n- {{match: always, id: r, verdict: transform, transform: {{set: {{a: {}}}}}}}",
             "transform.set.a",
         ),
     ],

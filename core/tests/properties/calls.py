@@ -1,4 +1,4 @@
-"""Strategies for requests: arguments that a rule is likely to mention, absent, null, of the wrong kind or nested."""
+"""Strategies for requests: arguments that rules mention, absent, null, of a wrong kind, nested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from properties.vocabulary import (
 from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
 from adjudge._values import freeze
 
-# What a guard would have found for the paths of the vocabulary; `sub/x.txt` leads out of the workspace.
+# What a guard would have found for the paths; `sub/x.txt` is a link out of the workspace.
 RESOLVED = {
     **{path: path for path in PATHS},
     "/": "/",

@@ -1,4 +1,4 @@
-"""Strategies for the `match` of a rule, as it is written in a policy file: every path, operator and nesting."""
+"""Strategies for the `match` of a rule, as it is written: every path, operator and nesting."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 @st.composite
 def matches(draw: st.DrawFn, depth: int = 2, predicates: tuple[str, ...] = ()) -> Any:
-    """Draw a match: a leaf or several, nested under `all_of`, `any_of` and `not`, or a predicate's name."""
+    """Draw a match: leaves, nested under `all_of`, `any_of` and `not`, or a predicate's name."""
     shape = draw(st.integers(0, 9 if depth else 4))
     if predicates and draw(chance(12)):
         return draw(st.sampled_from(predicates))

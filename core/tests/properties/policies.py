@@ -119,7 +119,7 @@ def policy_dicts(draw: st.DrawFn, most: int = 5, some: int = 1) -> dict[str, Any
 
 @st.composite
 def met_by_rewriting(draw: st.DrawFn, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Draw a rule about what a transform of the policy sets, so that rewritten arguments are often met."""
+    """Draw a rule about what a transform of the policy sets, so that its result is often met."""
     edits = [rule["transform"] for rule in rules if isinstance(rule.get("transform"), dict)]
     written = [edit for edit in edits if "path" in edit and "set" in edit]
     if not written:

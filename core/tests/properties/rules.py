@@ -1,4 +1,4 @@
-"""Python rules for generated policies: pure functions of the request, each of one kind of answer."""
+"""Python rules for generated policies: pure functions, each of one kind of answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled policy decides as the reference evaluator does, over generated policies and requests."""
+"""The compiled policy decides as the reference evaluator does, whatever is generated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ several = st.lists(requests(), min_size=REQUESTS, max_size=REQUESTS)
 def test_one_policy_decides_as_the_reference_does(
     policy: Policy, calls: list[ActionRequest]
 ) -> None:
-    """Clauses 1 to 19: verdict, arguments, approvers, time-out, obligations and rules are the reference's."""
+    """Clauses 1 to 19: all that enforcement goes by, and the rules named, are the reference's."""
     compiled, reference = policy.compiled(), policy.reference()
     for call in calls:
         expected = reference_evaluate(reference, call)
@@ -46,9 +46,10 @@ def test_layers_decide_as_the_reference_does(layers: Layers, calls: list[ActionR
 
 
 def assert_names_its_rules(expected: Decision, found: Decision) -> None:
-    """The rules named are those that made the decision; clause 15: marks of errored rules lead, and the reason names one.
+    """Clause 15: the rules that made the decision are named, errored ones first and in the reason.
 
-    Where a rule erred the compiled policy may stop looking once nothing can change the decision, and so name fewer.
+    Where a rule erred the compiled policy may stop looking once nothing can change the
+    decision, and so name fewer.
     """
     marks = ["<rule_error:" in rule for rule in found.matched_rules]
     erred = [rule for rule in expected.matched_rules if "<rule_error:" in rule]

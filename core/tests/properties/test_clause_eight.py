@@ -75,14 +75,14 @@ DOUBTFUL = {
 def test_a_doubtful_transform_applies_only_where_the_call_would_run(
     default: str, verdict: str, args: dict[str, Any] | None
 ) -> None:
-    """Clause 8: a transform that matches through absence replaces an allow; an ask, a preview or a denial stands."""
+    """Clause 8: what matches through absence replaces an allow, and leaves a denial alone."""
     for decision in both({"defaults": {"on_no_match": default}, "rules": [DOUBTFUL]}):
         assert verdict == decision.verdict
         assert args == decision.effective_args
 
 
 def test_a_transform_that_errs_in_one_reading_denies() -> None:
-    """Clause 8: an error in either reading of a transform is an error, and its floor is a denial."""
+    """Clause 8: an error in either reading of a transform is one, and its floor is a denial."""
     call = ActionRequest("pay", {"tier": 7}, CALL.declared, CALL.context)
     decisions = both({"defaults": {"on_no_match": "allow"}, "rules": [DOUBTFUL]}, call)
 

@@ -94,7 +94,7 @@ def test_a_decision_depends_on_what_is_given_alone(
 def test_a_further_layer_never_loosens(
     layers: Layers, further: Policy, place: int, call: ActionRequest
 ) -> None:
-    """Clause 20: under strict_overrides_loose a call that some layer decided is never decided less strictly."""
+    """Clause 20: what some layer decided, a further layer never makes less strict."""
     reference = layers.compiled()
     before = evaluate(reference, call)
     assume(
@@ -112,7 +112,7 @@ def test_a_further_layer_never_loosens(
 def test_a_rule_that_errs_never_loosens(
     policy: Policy, erring: dict[str, Any], place: int, priority: int, call: ActionRequest
 ) -> None:
-    """Law 4 and clause 15: a rule that errs never makes a decision looser than its absence would."""
+    """Law 4, clause 15: a rule that errs never makes a decision looser than its absence would."""
     rules = list(policy.source["rules"])
     rules.insert(place, {"id": "erring", "match": ALWAYS_AN_ERROR, "priority": priority, **erring})
     longer = Policy({**policy.source, "rules": rules}, policy.coded)
@@ -127,7 +127,7 @@ def test_a_rule_that_errs_never_loosens(
 def test_a_value_that_no_operator_accepts_never_loosens(
     source: dict[str, Any], name: str, call: ActionRequest
 ) -> None:
-    """Clause 7: in place of any other value, one that every test of it refuses never makes a call run."""
+    """Clause 7: in place of another value, one that every test refuses never makes a call run."""
     assume(name in call.args)
     assume(not any(_accepts_anything(key, value, name) for key, value in _pairs(source)))
     compiled = compile_policy(source)
@@ -137,7 +137,7 @@ def test_a_value_that_no_operator_accepts_never_loosens(
 
 
 def _accepts_anything(key: str, value: Any, name: str) -> bool:
-    """Tell a test of the argument that no value can make an error of: `exists`, and equality with null."""
+    """Tell a test of the argument that errs for no value: `exists`, and equality with null."""
     if not key.startswith((f"args.{name}", f'args["{name}"]')):
         return False
     if key.endswith(".exists") or value is None:

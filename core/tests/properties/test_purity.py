@@ -1,4 +1,4 @@
-"""`evaluate` asks nothing but what it is given: no clock, no file, no network, no random number (law 8)."""
+"""`evaluate` knows what it is given alone: no clock, file, network or random number (law 8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTSIDE = {"time", "posix", "nt", "_io", "io", "_socket", "_random", "_ssl", "se
 
 
 def calls_outside(function: Any, *args: Any) -> list[str]:
-    """Run a function and name every built-in that it called of a module that looks outside the process."""
+    """Run a function and name each built-in it called that looks outside the process."""
     found: list[str] = []
 
     def watch(frame: FrameType, event: str, arg: Any) -> None:

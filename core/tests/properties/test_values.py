@@ -57,7 +57,7 @@ def same(one: Any, other: Any) -> bool:
 @settings(max_examples=4 * LAWS)
 @given(values, values)
 def test_distinct_values_never_share_a_digest(one: Any, other: Any) -> None:
-    """Clause 28: digests are equal for the same value alone; 1, 1.0, true and Decimal 1 are four."""
+    """Clause 28: digests are equal for the same value alone; 1, 1.0, true, Decimal 1 are four."""
     assert same(one, other) is (digest(one) == digest(other))
 
 

@@ -1,4 +1,4 @@
-"""How often the properties are tried, and the parts of a decision that two evaluators must agree on."""
+"""How often the properties are tried, and what of a decision two evaluators must agree on."""
 
 from __future__ import annotations
 

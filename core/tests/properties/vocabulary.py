@@ -1,6 +1,7 @@
 """The small world that generated policies and requests share, so that rules are met often.
 
-Every path has a pool of values; operands and arguments are drawn from the same pools, and now and then from a foreign one.
+Every path has a pool of values; operands and arguments are drawn from the same pools, and now and
+then from a foreign one.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from adjudge import _filelock
 from adjudge._chain import GENESIS_HASH, hash_chained_sink
 from adjudge._recorder import Recorder
 from adjudge._verify import verify_chain
@@ -78,6 +79,19 @@ def test_a_path_that_cannot_be_opened_is_refused_when_the_sink_is_made(tmp_path)
         hash_chained_sink(tmp_path / "missing" / "audit.jsonl")
 
 
+def test_a_system_without_file_locks_is_refused(record, monkeypatch):
+    """Without locks several writers would fork the chain, so there is no sink at all."""
+    monkeypatch.setattr(_filelock, "_HAS_LOCKS", False)
+    with pytest.raises(RecordError, match="jsonl_sink"):
+        hash_chained_sink(record)
+
+
+def test_making_a_sink_does_not_wait_for_another_writer(record):
+    """A writer that holds the lock delays an event, never the making of a sink."""
+    with _filelock.locked_for_append(record):
+        hash_chained_sink(record)
+
+
 def test_what_is_no_regular_file_is_refused(tmp_path):
     """A chain on a pipe or a device could not be read back."""
     with pytest.raises(RecordError):
@@ -112,6 +126,30 @@ def test_a_record_that_is_moved_away_is_begun_anew(event, record):
     sink(event(2))
 
     assert 1 == verify_chain(old).lines
+    assert 1 == verify_chain(record).lines
+
+
+def test_a_record_that_is_moved_away_while_a_writer_waits_is_not_written_to(
+    event, record, monkeypatch
+):
+    """Who gets the lock of a file that is no longer at the path opens the one that is."""
+    sink = hash_chained_sink(record)
+    waiting = threading.Event()
+    lock = _filelock._lock
+
+    def announced(file):
+        waiting.set()
+        lock(file)
+
+    with _filelock.locked_for_append(record):
+        monkeypatch.setattr(_filelock, "_lock", announced)
+        writer = threading.Thread(target=sink, args=(event(),))
+        writer.start()
+        assert waiting.wait(10)
+        old = record.rename(record.with_suffix(".1"))
+    writer.join(10)
+
+    assert b"" == old.read_bytes()
     assert 1 == verify_chain(record).lines
 
 

@@ -1,8 +1,8 @@
 """The reference evaluator: semantics.md read as plainly as it can be, clause by clause.
 
-It is the oracle of the property tests, so it prefers clarity to speed, looks nothing up in the compiled policy and shares
-with the package only the values, the model and the pure primitives of patterns and places. A comment names the clause
-that each piece reads.
+It is the oracle of the property tests, so it prefers clarity to speed, looks nothing up in the
+compiled policy and shares with the package only the values, the model and the pure primitives of
+patterns and places. A comment names the clause that each piece reads.
 """
 
 from reference.answer import reference_evaluate

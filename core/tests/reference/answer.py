@@ -16,7 +16,7 @@ def reference_evaluate(
     request: ActionRequest,
     context: ExecutionContext | None = None,
 ) -> Decision:
-    """Decide one request. The reason is left empty; an errored rule leads `matched_rules`, its kind unnamed."""
+    """Decide one request; the reason is left empty, and the kinds of errors are not named."""
     if context is not None:
         # Clause 18: a context given to `evaluate` replaces the request's everywhere.
         request = replace(request, context=context)

@@ -20,9 +20,9 @@ def kind(value: Any) -> str:
 
 
 def equal(value: Any, operand: Any) -> Truth:
-    """Compare a value with an operand: an error where a kind is foreign and no other member settles it."""
+    """Compare with an operand; a foreign kind is an error unless another member settles it."""
     if operand is None:
-        # Operator table: any kind, if the operand is null. A secret is an error to every test but `exists`.
+        # Operators: any kind, if the operand is null. A secret errs in every test but `exists`.
         return Truth.ERROR if kind(value) == "secret" else truth(value is None)
     if kind(value) != kind(operand) or kind(value) in ("NaN", "secret"):
         return Truth.ERROR

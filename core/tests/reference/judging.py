@@ -1,4 +1,4 @@
-"""One policy's judgement of one request: rules in order, floors, defaults, transforms judged (clauses 14 to 19)."""
+"""One policy's judgement of one request: order, floors, defaults, transforms (14 to 19)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRICTNESS = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """A decision in the making. `edits` are those of the transform that matched, `final` what it gave."""
+    """A decision in the making; `final` is what a transform made of the arguments."""
 
     verdict: Verdict
     rules: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class Judgement:
 
     @property
     def strictness(self) -> int:
+        """The verdict's rank."""
         return STRICTNESS[self.verdict]
 
     @property
@@ -44,7 +45,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Alone:
-    """What one policy makes of a request; `judgement` None: no rule matched. `errors` mark the errored rules."""
+    """What one policy makes of a request; `judgement` is None where no rule matched."""
 
     judgement: Judgement | None
     floors: tuple[Judgement, ...] = ()
@@ -54,7 +55,7 @@ class Alone:
 
 
 def over(floor: Judgement, base: Judgement) -> Judgement:
-    """Put a restriction over a judgement: the stricter counts, and of equals both (clauses 15 and 19)."""
+    """Put a restriction over a judgement: the stricter counts, of equals both (15 and 19)."""
     if floor.strictness < base.strictness:
         return base
     both = replace(
@@ -99,7 +100,7 @@ def as_seen(policy: ReferencePolicy, world: World) -> World:
 def judge_alone(
     policy: ReferencePolicy, world: World, without: tuple[Candidate, ...] = ()
 ) -> Alone:
-    """Judge a request by one policy: the first rule that matches, under the floors of those that erred."""
+    """Judge by one policy: the first rule that matches, under the floors of those that erred."""
     world = as_seen(policy, world)
     floors: list[Judgement] = []
     errors: list[str] = []
@@ -131,7 +132,7 @@ def judge_alone(
 
 
 def floor_of(candidate: Candidate, answer: Answer) -> Judgement:
-    """Give the floor of an errored rule: its verdict, or a denial that carries nothing (clause 15)."""
+    """Give an errored rule's floor: its verdict, or a denial that carries nothing (clause 15)."""
     assert candidate.floor is not None
     if candidate.restricting:
         return replace(_stated(candidate, answer), rules=(marker(candidate.id),))
@@ -162,7 +163,7 @@ def _doubtful(
     answer: Answer,
     without: tuple[Candidate, ...],
 ) -> Alone:
-    """Clause 8: the decision without it counts; where that is allow or transform, it applies instead."""
+    """Clause 8: the decision without it counts; instead of allow or transform it applies."""
     rest = judge_alone(policy, world, (*without, candidate))
     judgement = judged_with_default(policy, world, rest)
     if judgement.verdict not in (Verdict.ALLOW, Verdict.TRANSFORM):
@@ -241,7 +242,7 @@ def newly_met(
 
 
 def _same(before: Answer, after: Answer) -> bool:
-    """Whether the rule was plainly true already; a Python rule may answer differently the second time."""
+    """Whether the rule was plainly true already; a Python rule may have answered otherwise."""
     return before.plain and (after.matches is Truth.ERROR or before.verdict == after.verdict)
 
 

@@ -82,7 +82,7 @@ def _custom(merge: Any, alone: Named) -> Judgement:
 
 
 def public(judgement: Judgement, errors: tuple[str, ...]) -> Decision:
-    """Give a judgement as the Decision that a caller or a combiner sees; the marks of errored rules lead."""
+    """Give a judgement as the Decision that callers see; the marks of errored rules lead."""
     asks = judgement.verdict is Verdict.APPROVE_REQUIRED
     matched = [*errors, *(rule for rule in judgement.rules if rule not in errors)]
     return Decision(

@@ -1,6 +1,7 @@
 """Whether a match holds of a request, in one of its two readings (clauses 6 to 13).
 
-A rule is read as permitting or as restricting; a leaf's polarity is odd below an odd number of `not`s.
+A rule is read as permitting or as restricting; a leaf's polarity is odd below an odd number of
+`not`s.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Reading:
 
     @property
     def permitting_position(self) -> bool:
-        """Making the leaf true can only help a permitting rule: even in one, odd in a restricting rule."""
+        """True can only help a permitting rule: even in one, odd in a restricting rule."""
         return self.permitting_rule is not self.odd
 
 
@@ -110,16 +111,16 @@ def _test(leaf: Leaf, value: Any, operand: Any, world: World, reading: Reading) 
             return Truth.ERROR
         return holds(operand, replace(world, element=fold(value)), replace(reading, folded=True))
     if leaf.operator == "matches":
-        return operators.test_matches(value, operand, permitting=reading.permitting_position)
+        return operators.holds_matches(value, operand, permitting=reading.permitting_position)
     if leaf.operator == "under":
-        return operators.test_under(value, operand, world)
+        return operators.holds_under(value, operand, world)
     if reading.folded:
         operand = fold(operand)
     return operators.PLAIN[leaf.operator](value, operand)
 
 
 def fold(value: Any) -> Any:
-    """Give text in NFKC and case-folded, at both sides of `normalized`; in a list, each of its texts."""
+    """Give text, or each text of a list, in NFKC and case-folded, as `normalized` compares."""
     if isinstance(value, str):
         return unicodedata.normalize("NFKC", value).casefold()
     return [fold(one) for one in value] if isinstance(value, list | tuple) else value

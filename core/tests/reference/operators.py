@@ -1,4 +1,4 @@
-"""What each operator answers of a value that is there (the table of operators, clauses 7 and 10 to 12)."""
+"""What each operator answers of a value that is there (the operator table; 7, 10 to 12)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reference.logic import Truth, every, some, truth
 from reference.reading import World
 
 
-def test_eq(value: Any, operand: Any) -> Truth:
+def holds_eq(value: Any, operand: Any) -> Truth:
     """Equal, kinds strict at any depth."""
     return equal(value, operand)
 
 
-def test_in(value: Any, operand: Any) -> Truth:
-    """A member; the value's kind must be one that a member has, and an empty list has no members."""
+def holds_in(value: Any, operand: Any) -> Truth:
+    """A member; the value's kind must be one that a member has; an empty list has none."""
     if kind(operand) != "list":
         return Truth.ERROR
     if not operand:
@@ -34,31 +34,31 @@ def ordered(value: Any, operand: Any, holds: Callable[[Any, Any], bool]) -> Trut
     return truth(holds(value, operand))
 
 
-def test_gt(value: Any, operand: Any) -> Truth:
+def holds_gt(value: Any, operand: Any) -> Truth:
     """Greater."""
     return ordered(value, operand, lambda one, other: one > other)
 
 
-def test_ge(value: Any, operand: Any) -> Truth:
+def holds_ge(value: Any, operand: Any) -> Truth:
     """Greater or equal."""
     return ordered(value, operand, lambda one, other: one >= other)
 
 
-def test_lt(value: Any, operand: Any) -> Truth:
+def holds_lt(value: Any, operand: Any) -> Truth:
     """Less."""
     return ordered(value, operand, lambda one, other: one < other)
 
 
-def test_le(value: Any, operand: Any) -> Truth:
+def holds_le(value: Any, operand: Any) -> Truth:
     """Less or equal."""
     return ordered(value, operand, lambda one, other: one <= other)
 
 
-def test_between(value: Any, operand: Any) -> Truth:
+def holds_between(value: Any, operand: Any) -> Truth:
     """Both ends included."""
     if kind(operand) != "list" or len(operand) != 2:
         return Truth.ERROR
-    return every([test_ge(value, operand[0]), test_le(value, operand[1])])
+    return every([holds_ge(value, operand[0]), holds_le(value, operand[1])])
 
 
 def affix(value: Any, operand: Any, holds: Callable[[str, str], bool]) -> Truth:
@@ -71,17 +71,17 @@ def affix(value: Any, operand: Any, holds: Callable[[str, str], bool]) -> Truth:
     )
 
 
-def test_starts_with(value: Any, operand: Any) -> Truth:
+def holds_starts_with(value: Any, operand: Any) -> Truth:
     """Begins with it, or with one of them."""
     return affix(value, operand, str.startswith)
 
 
-def test_ends_with(value: Any, operand: Any) -> Truth:
+def holds_ends_with(value: Any, operand: Any) -> Truth:
     """Ends with it, or with one of them."""
     return affix(value, operand, str.endswith)
 
 
-def test_contains(value: Any, operand: Any) -> Truth:
+def holds_contains(value: Any, operand: Any) -> Truth:
     """A substring of a string, an element of a list, a key of an object."""
     if kind(value) == "list":
         return some(equal(element, operand) for element in value)
@@ -94,28 +94,28 @@ def _has_members(operand: Any) -> bool:
     return kind(operand) == "list" and len(operand) > 0
 
 
-def test_contains_any(value: Any, operand: Any) -> Truth:
+def holds_contains_any(value: Any, operand: Any) -> Truth:
     """At least one of the members (Kleene over them)."""
     if not _has_members(operand) or kind(value) not in ("string", "list", "object"):
         return Truth.ERROR
-    return some(test_contains(value, member) for member in operand)
+    return some(holds_contains(value, member) for member in operand)
 
 
-def test_contains_all(value: Any, operand: Any) -> Truth:
+def holds_contains_all(value: Any, operand: Any) -> Truth:
     """Every one of the members (Kleene over them)."""
     if not _has_members(operand) or kind(value) not in ("string", "list", "object"):
         return Truth.ERROR
-    return every(test_contains(value, member) for member in operand)
+    return every(holds_contains(value, member) for member in operand)
 
 
-def test_glob(value: Any, operand: Any) -> Truth:
+def holds_glob(value: Any, operand: Any) -> Truth:
     """Match the whole string; `*` stops at `/`, `**` does not."""
     if kind(value) != "string":
         return Truth.ERROR
     return truth(bool(glob_matches(operand)(value)))
 
 
-def test_host_in(value: Any, operand: Any) -> Truth:
+def holds_host_in(value: Any, operand: Any) -> Truth:
     """The host of a URL; what is no plain http or https URL is an error (clause 12)."""
     if kind(value) != "string" or kind(operand) != "list":
         return Truth.ERROR
@@ -126,7 +126,7 @@ def test_host_in(value: Any, operand: Any) -> Truth:
     return truth(host_matches(host, tuple(operand)))
 
 
-def test_under(value: Any, operand: Any, world: World) -> Truth:
+def holds_under(value: Any, operand: Any, world: World) -> Truth:
     """Lie in the directory; what the guard has not resolved is an error (clause 12)."""
     if kind(value) != "string" or kind(operand) != "string" or "\0" in value + operand:
         return Truth.ERROR
@@ -136,8 +136,8 @@ def test_under(value: Any, operand: Any, world: World) -> Truth:
     return truth(is_under(resolved[value], resolved[operand]))
 
 
-def test_matches(value: Any, operand: Any, *, permitting: bool) -> Truth:
-    """Searched; `$` depends on the position, and a subject past the bound is an error (clause 11)."""
+def holds_matches(value: Any, operand: Any, *, permitting: bool) -> Truth:
+    """Searched; `$` depends on the position, a subject past the bound is an error (11)."""
     if kind(value) != "string":
         return Truth.ERROR
     try:
@@ -147,18 +147,18 @@ def test_matches(value: Any, operand: Any, *, permitting: bool) -> Truth:
 
 
 PLAIN: dict[str, Callable[[Any, Any], Truth]] = {
-    "eq": test_eq,
-    "in": test_in,
-    "gt": test_gt,
-    "ge": test_ge,
-    "lt": test_lt,
-    "le": test_le,
-    "between": test_between,
-    "starts_with": test_starts_with,
-    "ends_with": test_ends_with,
-    "contains": test_contains,
-    "contains_any": test_contains_any,
-    "contains_all": test_contains_all,
-    "glob": test_glob,
-    "host_in": test_host_in,
+    "eq": holds_eq,
+    "in": holds_in,
+    "gt": holds_gt,
+    "ge": holds_ge,
+    "lt": holds_lt,
+    "le": holds_le,
+    "between": holds_between,
+    "starts_with": holds_starts_with,
+    "ends_with": holds_ends_with,
+    "contains": holds_contains,
+    "contains_any": holds_contains_any,
+    "contains_all": holds_contains_all,
+    "glob": holds_glob,
+    "host_in": holds_host_in,
 }

@@ -38,7 +38,7 @@ class Answer:
 
     @property
     def met(self) -> bool:
-        """True or error on the final arguments, a transform in its restricting reading (clause 19)."""
+        """True or error, a transform in its restricting reading (clause 19)."""
         return self.matches is not Truth.FALSE
 
 
@@ -51,6 +51,7 @@ class WrittenRule:
 
     @property
     def id(self) -> str:
+        """The rule's id."""
         return self.rule.id
 
     @property
@@ -64,6 +65,7 @@ class WrittenRule:
 
     @property
     def restricting(self) -> bool:
+        """Whether it denies, previews or asks."""
         return self.rule.verdict in RESTRICTING
 
     def ask(self, world: World) -> Answer:
@@ -93,7 +95,7 @@ class WrittenRule:
 
 @dataclass(frozen=True)
 class CodedRule:
-    """A Python rule (clause 18): None or a Decision; anything else, and any Exception, is an error."""
+    """A Python rule (clause 18): None or a Decision; anything else, also an Exception, errs."""
 
     id: str
     function: PythonRule
@@ -150,7 +152,8 @@ class ReferencePolicy:
     def metadata(self, request: ActionRequest) -> ToolMetadata | None:
         """What the tool declares, with the fields that `tools:` states for it instead.
 
-        As in clause 13 an entry means the tool without a namespace, or in the one that the entry declares.
+        As in clause 13 an entry means the tool without a namespace, or in the one that the
+        entry declares.
         """
         entry = self.source.tools.get(request.tool)
         if entry is None or request.namespace not in (None, entry.namespace) or not entry.fields:

@@ -1,4 +1,4 @@
-"""What a path reads: a value, nothing (`ABSENT`), or an error (`Unreadable`); clauses 3, 5 and 9."""
+"""What a path reads: a value, nothing (`ABSENT`) or an error (`Unreadable`); 3, 5 and 9."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class World:
-    """Everything that a leaf may read: the request, which arguments the model sent, and the element called `.`."""
+    """All that a leaf may read: the request, what the model itself sent, the element `.`."""
 
     request: ActionRequest
     given: frozenset[str]

@@ -46,6 +46,15 @@ class Model:
         raise AssertionError
 
 
+class RootModel(Model):
+    """What a pydantic root model looks like from outside."""
+
+    __pydantic_root_model__ = True
+
+    def __init__(self, root):
+        self.root = root
+
+
 @pytest.mark.parametrize(
     ("value", "judged"),
     [
@@ -56,6 +65,7 @@ class Model:
             {"owner": "ann", "colour": "red", "more": [{"x": 1, "tags": []}]},
         ),
         ([Model({"k": Point(2)}, None)], [{"owner": {"k": {"x": 2, "tags": []}}, "colour": None}]),
+        (RootModel([Point(1)]), [{"x": 1, "tags": []}]),
         (Decimal("1.10"), Decimal("1.10")),
         (date(2024, 2, 3), "2024-02-03"),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),

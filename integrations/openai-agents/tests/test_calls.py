@@ -41,21 +41,16 @@ class Speed(Enum):
 
 class Parcel(BaseModel):
     weight: int
-    label: str = "plain"
+    label: Annotated[str, AfterValidator(str.strip), AfterValidator(str.lower)] = "plain"
 
 
 def spied(ran):
-    """Make tools whose parameters a JSON Schema does not say all of."""
+    """Make a tool whose parameters a JSON Schema does not say all of."""
 
     @function_tool
-    def send(
-        to: Annotated[str, AfterValidator(str.strip), AfterValidator(str.lower)],
-        parcel: Parcel,
-        price: Decimal = Decimal("1.10"),
-        speed: Speed = Speed.SLOW,
-    ) -> str:
+    def send(parcel: Parcel, price: Decimal = Decimal("1.10"), speed: Speed = Speed.SLOW) -> str:
         """Send a parcel."""
-        ran.append((to, parcel, price, speed))
+        ran.append((parcel, price, speed))
         return "sent"
 
     return send
@@ -67,20 +62,19 @@ class TestArguments:
         ran = []
         rule = {
             "id": "no-prod",
-            "match": {"tool": "send", "args.to": "prod", "args.parcel.label": "plain"},
+            "match": {"tool": "send", "args.parcel.label": "prod", "args.speed": "slow"},
             "decision": "deny",
             "reason": "not there",
         }
 
-        told = one_call(
-            stage, guard_of(rule), spied(ran), '{"to": " PROD", "parcel": {"weight": "3"}}'
-        )
+        text = '{"parcel": {"weight": "3", "label": " PROD"}}'
+
+        told = one_call(stage, guard_of(rule), spied(ran), text)
 
         assert ["[denied] not there"] == told
         assert [] == ran
         assert {
-            "to": "prod",
-            "parcel": {"weight": 3, "label": "plain"},
+            "parcel": {"weight": 3, "label": "prod"},
             "price": "1.10",
             "speed": "slow",
         } == json.loads(json.dumps(record.bodies("step.proposed")[0]["args"], default=str))
@@ -89,34 +83,33 @@ class TestArguments:
         """Law 1: the function gets the objects that it would get ungoverned."""
         ran = []
 
-        one_call(stage, guard_of(), spied(ran), '{"to": " Bo ", "parcel": {"weight": 3}}')
+        one_call(stage, guard_of(), spied(ran), '{"parcel": {"weight": 3, "label": " B "}}')
 
-        assert [("bo", Parcel(weight=3), Decimal("1.10"), Speed.SLOW)] == ran
+        assert [(Parcel(weight=3, label="b"), Decimal("1.10"), Speed.SLOW)] == ran
 
     def test_a_transform_replaces_its_own_argument_alone(self, stage, guard_of):
         """Law 5: what was not rewritten is validated from what the model sent, once."""
         ran = []
 
+        class Letter(BaseModel):
+            text: Annotated[str, AfterValidator(lambda text: text + "!")]
+
         @function_tool
-        def post(
-            text: Annotated[str, AfterValidator(lambda text: text + "!")],
-            amount: Decimal,
-            key: SecretStr,
-        ) -> str:
-            """Post a text."""
-            ran.append((text, amount, key.get_secret_value()))
+        def post(letter: Letter, amount: Decimal, key: SecretStr) -> str:
+            """Post a letter."""
+            ran.append((letter.text, amount, key.get_secret_value()))
             return "posted"
 
         rule = {
             "id": "less",
             "match": {"tool": "post"},
             "decision": "transform",
-            "transform": {"path": "amount", "set": 2},
+            "transform": {"path": "args.amount", "set": 2},
         }
 
-        one_call(
-            stage, guard_of(rule), post, '{"text": "hi", "amount": "5.50", "key": "hunter2"}'
-        )
+        text = '{"letter": {"text": "hi"}, "amount": "5.50", "key": "hunter2"}'
+
+        one_call(stage, guard_of(rule), post, text)
 
         assert [("hi!", Decimal(2), "hunter2")] == ran
 
@@ -127,10 +120,10 @@ class TestArguments:
             "id": "odd",
             "match": {"tool": "send"},
             "decision": "transform",
-            "transform": {"path": "parcel", "set": "none"},
+            "transform": {"path": "args.parcel", "set": "none"},
         }
 
-        told = one_call(stage, guard_of(rule), spied(ran), '{"to": "bo", "parcel": {"weight": 3}}')
+        told = one_call(stage, guard_of(rule), spied(ran), '{"parcel": {"weight": 3}}')
 
         assert told[0].startswith("[denied] ")
         assert [] == ran
@@ -164,7 +157,7 @@ class TestArguments:
             "id": "r",
             "match": {"args.amount.gt": 5},
             "decision": "transform",
-            "transform": {"path": "to", "set": "bank"},
+            "transform": {"path": "args.to", "set": "bank"},
         }
 
         one_call(stage, guard_of(rule), pay, '{"amount-cents": 7, "to": "bo"}')
@@ -181,9 +174,7 @@ class TestArguments:
 
         rule = {"id": "sure", "match": {"args.approved": True}, "decision": "allow"}
 
-        told = one_call(
-            stage, guard_of(rule, rest="deny"), wipe, '{"disk": "a", "approved": true}'
-        )
+        told = one_call(stage, guard_of(rule, rest="deny"), wipe, '{"disk": "a", "approved": true}')
 
         assert told[0].startswith("[denied] ")
 
@@ -194,20 +185,23 @@ class TestArguments:
         def look_up(value: str) -> str:
             raise LookupError(value)
 
+        class Payee(BaseModel):
+            name: Annotated[str, BeforeValidator(look_up)]
+
         @function_tool
-        def pay(to: Annotated[str, BeforeValidator(look_up)]) -> str:
+        def pay(to: Payee) -> str:
             """Pay."""
             ran.append(to)
             return "paid"
 
-        told = one_call(stage, guard_of(), pay, '{"to": "bo"}')
+        told = one_call(stage, guard_of(), pay, '{"to": {"name": "bo"}}')
 
         assert told[0].startswith("[denied] ")
         assert [] == ran
 
     def test_rejected_arguments_are_on_record_without_their_values(self, stage, guard_of, record):
         """The framework answers, no verdict is given, and the error does not repeat what was sent."""
-        one_call(stage, guard_of(), spied([]), '{"to": "bo", "parcel": {"weight": "hunter2"}}')
+        one_call(stage, guard_of(), spied([]), '{"parcel": {"weight": "hunter2"}}')
 
         assert ["step.proposed", "action.failed"] == record.kinds
         failed = record.bodies("action.failed")[0]
@@ -549,9 +543,7 @@ class TestTheSdksOwnWays:
             """Greet."""
             return f"{greeting} {context.context}"
 
-        assert ["hi ana"] == one_call(
-            stage, guard_of(), who, '{"greeting": "hi"}', context="ana"
-        )
+        assert ["hi ana"] == one_call(stage, guard_of(), who, '{"greeting": "hi"}', context="ana")
         assert {"greeting": "hi"} == record.bodies("step.proposed")[0]["args"]
 
 
@@ -586,9 +578,7 @@ class TestWhoIsCalling:
 
         assert ["[denied] not permitted by policy"] == self.run_as(stage, guard, context, "ana")
         assert ["seen"] == self.run_as(stage, guard, context, "bo")
-        assert ["ana", "bo"] == [
-            body["principal"]["id"] for body in record.bodies("step.proposed")
-        ]
+        assert ["ana", "bo"] == [body["principal"]["id"] for body in record.bodies("step.proposed")]
 
     @pytest.mark.parametrize(
         "answer",

@@ -34,6 +34,7 @@ def test_equal_runs_are_transparent():
         {"problems": ["the script has ended"]},
         {"transcript": {"final": "done", "usage": [1, 3]}},
         {"transcript": {"final": "done", "usage": [1, 2], "more": None}},
+        {"transcript": {"final": "done", "usage": [True, 2]}},
         {"transcript": {"raised": ["ValueError: no"]}},
     ],
 )

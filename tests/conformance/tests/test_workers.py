@@ -1,4 +1,4 @@
-"""The two processes: they are two, they outlive a failure, and they find a driver in a test file."""
+"""The two processes: they are two, outlive a failure, and find a driver in a test file."""
 
 import os
 

@@ -194,7 +194,7 @@ def compile_policy(
     `python_rule_priorities` gives theirs by name (default: 0). Raises `PolicyCompileError` with
     every problem found.
     """
-    if isinstance(source, list | tuple):
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if tuple(python_rules) or dict(python_rule_priorities) or format or file:
             raise PolicyCompileError(
                 "Python rules, format and file belong to one layer: write PolicyLayer(name, "
@@ -203,7 +203,6 @@ def compile_policy(
         return _compile_layers(source, merge or strict_overrides_loose)
     if merge is not None:
         raise PolicyCompileError("merge combines layers; pass a list of PolicyLayer with it.")
-    assert not isinstance(source, Sequence) or isinstance(source, str | bytes)
     read = (
         source
         if isinstance(source, PolicySource)

@@ -6,12 +6,12 @@ made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge._types import Decision, Obligation, Verdict
 from adjudge._values import freeze_object
+from adjudge.policy._verdicts import is_time_out
 
 __all__ = ["allow", "approve_required", "deny", "dry_run", "transform"]
 
@@ -57,11 +57,7 @@ def approve_required(
     """
     if isinstance(approvers, str):
         raise ValueError(f"approvers is a tuple of names; write ({approvers!r},).")
-    if timeout_seconds is not None and not (
-        type(timeout_seconds) in (int, float)
-        and 0 < timeout_seconds
-        and math.isfinite(timeout_seconds)
-    ):
+    if timeout_seconds is not None and not is_time_out(timeout_seconds):
         raise ValueError(f"timeout_seconds is a positive number, not {timeout_seconds!r}.")
     return Decision(
         Verdict.APPROVE_REQUIRED,

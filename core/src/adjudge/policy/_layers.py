@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge._types import ActionRequest, Decision, ExecutionContext, Verdict
-from adjudge._values import canonical_json, freeze_object
+from adjudge._values import canonical_json
 from adjudge.policy._compile import CompiledPolicy
 from adjudge.policy._faults import describe
 from adjudge.policy._judge import (
@@ -27,6 +27,7 @@ from adjudge.policy._transform import CannotApply, apply_edits, compose
 from adjudge.policy._verdicts import (
     STRICTNESS,
     approval_of,
+    checked,
     combine,
     distinct,
     error_marker,
@@ -243,18 +244,16 @@ def _by_combiner(layers: Sequence[_Layer], merge: Combiner) -> Decision:
 def _accepted(answer: Any, offered: Iterable[tuple[str, Decision | None]]) -> Decision:
     """Check what a combiner returned; its arguments must be ones that a layer has judged."""
     decided = [decision for _, decision in offered if decision is not None]
+    chosen: Decision
     if any(answer is decision for decision in decided):
-        chosen: Decision = answer
+        chosen = answer
         return chosen
     if inspect.iscoroutine(answer):
         answer.close()
     if not isinstance(answer, Decision):
         raise TypeError(f"it returned a {type(answer).__name__}, expected a Decision")
-    verdict, final = Verdict(answer.verdict), answer.effective_args
-    if final is not None:
-        final = freeze_object(final, where="effective_args")
-        judged = {canonical_json(each.effective_args) for each in decided if _rewrites(each)}
-        if canonical_json(final) not in judged:
-            raise ValueError("it returned arguments that no layer has judged")
-        verdict = Verdict.TRANSFORM if verdict is Verdict.ALLOW else verdict
-    return replace(answer, verdict=verdict, effective_args=final)
+    chosen = checked(answer)
+    judged = [canonical_json(each.effective_args) for each in decided if _rewrites(each)]
+    if _rewrites(chosen) and canonical_json(chosen.effective_args) not in judged:
+        raise ValueError("it returned arguments that no layer has judged")
+    return chosen

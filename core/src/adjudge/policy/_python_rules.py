@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adjudge._types import ActionRequest, Decision, ExecutionContext, Verdict
-from adjudge._values import freeze_object
+from adjudge._types import ActionRequest, Decision, ExecutionContext
 from adjudge.errors import PolicyCompileError
-from adjudge.policy._faults import Fault, raised
-from adjudge.policy._verdicts import tagged
+from adjudge.policy._faults import Fault, describe, raised
+from adjudge.policy._verdicts import checked, tagged
 
 __all__ = ["PythonRule", "VersionedFunction", "asked", "named", "priorities_of", "versioned"]
 
@@ -139,32 +138,10 @@ def asked(
 
 
 def _own(decision: Decision, name: str, layer: str) -> Decision | Fault:
-    """Take over a Python rule's Decision: fields checked, arguments frozen, the name in it."""
+    """Take over a Python rule's Decision, the rule's name in it."""
     try:
-        verdict = Verdict(decision.verdict)
-        final = decision.effective_args
-        final = None if final is None else freeze_object(final, where="effective_args")
-        if final is None and verdict is Verdict.TRANSFORM:
-            return Fault("NoArguments", "it returned a transform without arguments to run with")
-        if final is not None and verdict is Verdict.ALLOW:
-            verdict = Verdict.TRANSFORM
-        rules = tuple(decision.matched_rules)
-        rules = rules if name in rules else (*rules, name)
-        return replace(
-            decision,
-            verdict=verdict,
-            effective_args=final,
-            matched_rules=tuple(tagged(layer, rule) for rule in rules),
-            approver_sets=_approver_sets(decision, verdict),
-            obligations=tuple(
-                replace(each, params=freeze_object(each.params, where=f"obligation {each.id}"))
-                for each in decision.obligations
-            ),
-        )
+        own = checked(decision)
     except Exception as error:
-        return raised(error)
-
-
-def _approver_sets(decision: Decision, verdict: Verdict) -> tuple[tuple[str, ...], ...]:
-    sets = tuple(tuple(names) for names in decision.approver_sets)
-    return sets or ((),) if verdict is Verdict.APPROVE_REQUIRED else ()
+        return Fault("BadDecision", f"its Decision cannot be used: {describe(error)}")
+    rules = own.matched_rules if name in own.matched_rules else (*own.matched_rules, name)
+    return replace(own, matched_rules=tuple(tagged(layer, rule) for rule in rules))

@@ -34,22 +34,26 @@ class Cost:
 def cost_of(tree: Tree) -> Cost:
     """Bound the cost of a search. Raises `Exponential`, or `TooLarge` where no bound was found."""
     tree = _without_free_tail(tree)
-    # Alternatives at the top are tried one after the other, so that their costs add up.
+    # Alternatives at the top are tried one after the other, each from the start or not.
     branches = tree.branches if isinstance(tree, Alternatives) else (tree,)
     costs = [
         _cost_of_branch(branch, searched=not _starts_at_text_start(branch)) for branch in branches
     ]
-    return Cost(max(cost.degree for cost in costs), sum(cost.ways for cost in costs))
+    degree = max(cost.degree for cost in costs)
+    ways = [cost.ways for cost in costs if cost.degree == degree]
+    # Trying one word after the other is what a list of words means; loops add up.
+    return Cost(degree, max(ways) if degree == 1 else sum(ways))
 
 
 def _cost_of_branch(tree: Tree, *, searched: bool) -> Cost:
     graph = build_graph(tree)
     walker = _Walker(graph, Loops(graph))
     walker.refuse_exponential()
+    degree = 1 + walker.longest_chain(searched=searched)
     ways = walker.ways() * (1 + graph.looks_ahead)
     for body in graph.looks_behind:
         ways *= 1 + _cost_of_branch(body, searched=False).ways
-    return Cost(1 + walker.longest_chain(searched=searched), ways)
+    return Cost(degree, ways if degree == 1 else ways * walker.loops_together())
 
 
 def _without_free_tail(tree: Tree) -> Tree:
@@ -82,6 +86,7 @@ class _Walker:
         self._follow = graph.follow
         self._loops = loops
         self._steps = 0
+        self._together = self._met_pairs()
 
     def _count(self) -> None:
         self._steps += 1
@@ -126,7 +131,6 @@ class _Walker:
 
     def ways(self) -> int:
         """Bound the ways in which one start leads to one place over one text, loops aside."""
-        together = self._met_pairs()
         most = [1] * len(self._loops.components)
         known: dict[frozenset[tuple[int, int]], int] = {}
         for index, sources in enumerate(self._loops.sources):
@@ -135,9 +139,14 @@ class _Walker:
                 for node, targets in sources.items()
             )
             if weighted and weighted not in known:
-                known[weighted] = self._largest_group(weighted, together)
+                known[weighted] = self._largest_group(weighted)
             most[index] = known.get(weighted, 1)
         return max(most)
+
+    def loops_together(self) -> int:
+        """Bound the number of loops that one text can keep the engine in at the same time."""
+        nodes = (node for index in self._loops.cycles() for node in self._loops.components[index])
+        return max(1, self._largest_group(frozenset((node, 1) for node in nodes)))
 
     def _ways_in(self, targets: dict[int, int]) -> int:
         """Add up the edges from one node into one component, if they share a character."""
@@ -161,9 +170,7 @@ class _Walker:
                     todo.append(pair)
         return seen
 
-    def _largest_group(
-        self, weighted: frozenset[tuple[int, int]], together: set[tuple[int, int]]
-    ) -> int:
+    def _largest_group(self, weighted: frozenset[tuple[int, int]]) -> int:
         """Add up the ways of nodes that can be reached together, and give the largest sum."""
         best = 0
         left = dict.fromkeys(weighted)
@@ -173,7 +180,7 @@ class _Walker:
                 for other in list(left):
                     self._count()
                     a, b = sorted((node, other[0]))
-                    if a == b or (a, b) in together:
+                    if a == b or (a, b) in self._together:
                         del left[other]
                         group.append(other)
             best = max(best, sum(ways for _, ways in group))

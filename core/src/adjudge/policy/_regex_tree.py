@@ -7,18 +7,13 @@ conditions) it stands for more ways to match, never for fewer.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 # Nothing public gives a pattern's structure (`sre_parse` is deprecated and warns), and a parser
 # of our own could read a pattern otherwise than the engine that runs it. A test fails when this
 # moves.
-from re import (
-    ASCII,
-    DOTALL,
-    IGNORECASE,
-    MULTILINE,
-    _parser,  # type: ignore[attr-defined]
-)
+from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from adjudge.policy._regex_chars import Alphabet, literals_of
@@ -105,7 +100,7 @@ def shape_of(parsed: Any, flags: int, *, text_end: bool) -> Any:
     if not isinstance(parsed, tuple | list):
         return str(parsed)
     if len(parsed) == 2 and str(parsed[0]) == "AT":
-        is_end = text_end and str(parsed[1]) == "AT_END" and not flags & MULTILINE
+        is_end = text_end and str(parsed[1]) == "AT_END" and not flags & re.MULTILINE
         return ("AT", "AT_END_STRING" if is_end else str(parsed[1]))
     if len(parsed) == 2 and str(parsed[0]) == "SUBPATTERN":
         _, added, removed, _ = parsed[1]
@@ -125,7 +120,7 @@ class _Builder:
     def _item(self, name: str, argument: Any, flags: int) -> Tree:
         if name == "AT":
             at_start = str(argument) == "AT_BEGINNING_STRING" or (
-                str(argument) == "AT_BEGINNING" and not flags & MULTILINE
+                str(argument) == "AT_BEGINNING" and not flags & re.MULTILINE
             )
             return Position(text_start=at_start)
         if name == "BRANCH":
@@ -153,25 +148,25 @@ class _Builder:
         group, added, removed, body = argument
         tree = self.sequence(body, (flags | added) & ~removed)
         if group is not None:
-            self._groups[group] = tree, flags & IGNORECASE
+            self._groups[group] = tree, flags & re.IGNORECASE
         return tree
 
     def _repeated(self, group: int, flags: int) -> Tree:
         """Stand in for a backreference: what its group matches, or anything if cases differ."""
         anything = Repeat(Characters(self._alphabet.everything), 0, None)
-        tree, folded = self._groups.get(group, (anything, IGNORECASE))
-        return tree if folded or not flags & IGNORECASE else anything
+        tree, folded = self._groups.get(group, (anything, re.IGNORECASE))
+        return tree if folded or not flags & re.IGNORECASE else anything
 
     def _mask(self, name: str, argument: Any, flags: int) -> int:
         alphabet = self._alphabet
-        fold = bool(flags & IGNORECASE)
+        fold = bool(flags & re.IGNORECASE)
         if name == "LITERAL":
             return alphabet.literal(argument, fold=fold)
         if name == "NOT_LITERAL":
             return alphabet.but_literal(argument, fold=fold)
         if name == "IN":
-            return alphabet.members(argument, fold=fold, ascii_only=bool(flags & ASCII))
-        if name == "ANY" and not flags & DOTALL:
+            return alphabet.members(argument, fold=fold, ascii_only=bool(flags & re.ASCII))
+        if name == "ANY" and not flags & re.DOTALL:
             return alphabet.any_but_newline()
         # DOTALL, and whatever a later parser may invent: any character.
         return alphabet.everything

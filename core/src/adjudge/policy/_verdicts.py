@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from adjudge._types import Decision, Obligation, Verdict
-from adjudge._values import canonical_json
+from adjudge._values import canonical_json, freeze_object
 
 __all__ = [
     "STRICTNESS",
     "approval_of",
+    "checked",
     "combine",
     "distinct",
     "error_marker",
     "in_order",
+    "is_time_out",
     "marks_of",
     "strictest",
     "tagged",
@@ -69,6 +73,39 @@ def united(decisions: Iterable[Decision]) -> tuple[Obligation, ...]:
             key = (each.id, each.phase, each.on, canonical_json(each.params))
             seen.setdefault(key, each)
     return tuple(seen.values())
+
+
+def is_time_out(seconds: object) -> bool:
+    """Say whether this can bound an asking: a positive finite number (clause 22)."""
+    return type(seconds) in (int, float) and 0 < seconds and math.isfinite(seconds)  # type: ignore[operator,arg-type]
+
+
+def checked(decision: Decision) -> Decision:
+    """Give a Decision that users' code made as one of ours: of known kinds, arguments frozen.
+
+    Raises `ValueError` or `TypeError` where it is none.
+    """
+    verdict, final = Verdict(decision.verdict), decision.effective_args
+    if final is not None:
+        final = freeze_object(final, where="effective_args")
+        # What is to run is not what was proposed, whatever it was called.
+        verdict = Verdict.TRANSFORM if verdict is Verdict.ALLOW else verdict
+    elif verdict is Verdict.TRANSFORM:
+        raise ValueError("a transform has no arguments to run with")
+    if decision.timeout_seconds is not None and not is_time_out(decision.timeout_seconds):
+        raise ValueError(f"timeout_seconds is {decision.timeout_seconds!r}, no positive number")
+    sets = tuple(tuple(names) for names in decision.approver_sets) or ((),)
+    return replace(
+        decision,
+        verdict=verdict,
+        matched_rules=tuple(decision.matched_rules),
+        effective_args=final,
+        approver_sets=sets if verdict is Verdict.APPROVE_REQUIRED else (),
+        obligations=tuple(
+            replace(each, params=freeze_object(each.params, where=f"obligation {each.id}"))
+            for each in decision.obligations
+        ),
+    )
 
 
 def approval_of(

@@ -69,4 +69,4 @@ def unknown_gaps(driver: type[Driver[Any]], cases: tuple[Case, ...]) -> list[str
 
 
 def _covers(pattern: str, cell: Cell) -> bool:
-    return fnmatchcase(cell.case.id, pattern) or pattern == cell.id
+    return fnmatchcase(cell.case.id, pattern) or fnmatchcase(cell.id, pattern)

@@ -102,10 +102,10 @@ class Gap:
 class Driver(ABC, Generic[T]):
     """One framework under test; `T` is what its `build` gives.
 
-    `version` is the framework's, for the report.
-    `gaps` maps a case's id, a pattern such as `pause.*`, or one cell's id to a `Gap`. `scrubs` maps
-    a field of the wire or of the transcript that differs between two ungoverned runs to the reason.
-    `helper_argument` names the argument in which a nested agent gets its question.
+    `version` is the framework's, for the report. `gaps` maps the id of a case or cell, or a pattern
+    such as `pause.*` or `*-chat`, to a `Gap`. `scrubs` maps a field of the wire or of the
+    transcript that differs between two ungoverned runs to the reason. `helper_argument` names the
+    argument in which a nested agent gets its question.
     """
 
     name: ClassVar[str]

@@ -18,7 +18,7 @@ from adjudge import ToolGuard
 from adjudge_conformance import _faulty_guards as guards
 from adjudge_conformance.bench import Bench
 from adjudge_conformance.case import Case, load_cases
-from adjudge_conformance.cells import cells_of, gap_for
+from adjudge_conformance.cells import Cell, cells_of, gap_for
 from adjudge_conformance.driver import Driver, Scene, Style
 from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
@@ -63,9 +63,9 @@ class Fault:
     ) -> set[str]:
         """Put the fault on a driver and give the ids of the cases that then fail.
 
-        A case is tried in these styles, over the driver's first API, its calls alone: a fault that
-        shows only in other cells is not one of these. `workers` are used unless the fault is in
-        them.
+        A case is tried in these styles (a paused one in the first of them), over the driver's first
+        API, its calls alone: a fault that shows only in other cells is not one of these. `workers`
+        are used unless the fault is in them.
         """
         with contextlib.ExitStack() as closing:
             if self.workers is not Workers:
@@ -75,9 +75,7 @@ class Fault:
                 case.id
                 for case in self._tried(driver)
                 if any(
-                    trial.differences(cell, folder / cell.id)
-                    for cell in cells_of(case, driver)
-                    if cell.style in styles and cell.api == driver.apis[0] and not cell.parallel
+                    trial.differences(cell, folder / cell.id) for cell in _few(case, driver, styles)
                 )
             }
 
@@ -88,6 +86,16 @@ class Fault:
             if not self.undecided(case)
             and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
         ]
+
+
+def _few(case: Case, driver: type[Driver[Any]], styles: Collection[Style]) -> list[Cell]:
+    cells = [
+        cell
+        for cell in cells_of(case, driver)
+        if cell.style in styles and cell.api == driver.apis[0] and not cell.parallel
+    ]
+    # A resumed call has one way in, whatever the style in which it was paused.
+    return cells[:1] if case.kind == "pause" else cells
 
 
 class _TellsAnotherSchema(Trial):
@@ -122,10 +130,10 @@ def _denied_after_parsing(case: Case) -> bool:
 
 
 def _runs(case: Case) -> bool:
-    """Cases in which a body runs through a door of the guard."""
+    """Cases in which a body runs through a door of the guard, and not because it was resumed."""
     if case.kind == "transparent":
         return bool(case.runs)
-    return case.kind == "verdict" and any(expect.runs for expect in case.expect)
+    return any(each.runs and "approval.pending" not in each.events for each in case.expect)
 
 
 def _returns(case: Case) -> bool:

@@ -47,7 +47,7 @@ def _differences(
             found.append(f"{part}: {_first_difference(left, right)}")
     was, is_now = (_flat(take["transcript"], "transcript", scrubs) for take in (one, other))
     found += [
-        f"{path}: {was.get(path)!r} is now {is_now.get(path)!r}"
+        f"{path}: {was.get(path, 'absent')} is now {is_now.get(path, 'absent')}"
         for path in sorted(was.keys() | is_now.keys())
         if was.get(path) != is_now.get(path)
     ]
@@ -67,10 +67,10 @@ def _first_difference(left: list[str], right: list[str]) -> str:
     return f"{len(left)} and {len(right)}; missing {gone[:1]}, new {new[:1]}"
 
 
-def _flat(value: Any, path: str, scrubs: Mapping[str, str]) -> dict[str, Any]:
-    """A JSON value as paths and scalars, without what is scrubbed."""
+def _flat(value: Any, path: str, scrubs: Mapping[str, str]) -> dict[str, str]:
+    """A JSON value as paths and the JSON texts of scalars, without what is scrubbed."""
     return {
-        where: scalar
+        where: json.dumps(scalar)
         for where, scalar in _scalars(value, path)
         if not any(fnmatchcase(where, pattern) for pattern in scrubs)
     }

@@ -1,0 +1,135 @@
+"""Function tools out of a `ToolSet`."""
+
+import pytest
+from agents import FunctionTool, RunContextWrapper, function_tool
+
+from adjudge import GovernError, ToolGuard, ToolSet, compile_policy, tool
+from adjudge_openai_agents import govern, governed_function_tools
+
+
+@tool(reversible=False, scope=("money",))
+def pay(to: str, amount: int = 10) -> str:
+    """Pay somebody.
+
+    Args:
+        to: The payee.
+        amount: How much.
+    """
+    return f"paid {amount} to {to}"
+
+
+@pay.shadow
+def would_pay(to: str, amount: int = 10) -> dict[str, object]:
+    """Say what paying would do."""
+    return {"to": to, "amount": amount}
+
+
+@tool()
+async def label(marks: dict[str, str]) -> str:
+    """Label things."""
+    return str(marks)
+
+
+TOOLS = ToolSet([pay, label])
+
+
+def policy(*rules):
+    """Compile rules."""
+    return compile_policy({"version": 1, "rules": list(rules)})
+
+
+def run(stage, tools, text):
+    """Run an agent that pays once."""
+    stage.script(a=[("pay", text)])
+    stage.run(stage.agent("a", tools=tools))
+    return stage.said
+
+
+def test_the_model_is_told_each_functions_own_parameters():
+    """The schemas are those that the SDK gives the functions themselves."""
+    paying, labelling = governed_function_tools(TOOLS, policy=policy())
+
+    assert isinstance(paying, FunctionTool)
+    assert function_tool(pay).params_json_schema == paying.params_json_schema
+    assert "The payee." == paying.params_json_schema["properties"]["to"]["description"]
+    assert (
+        function_tool(label, strict_mode=False).params_json_schema == labelling.params_json_schema
+    )
+
+
+def test_its_name_and_description_are_the_sets():
+    """The set says what a tool is called."""
+    paying, _ = governed_function_tools(TOOLS, policy=policy())
+
+    assert ("pay", TOOLS.get("pay").description) == (paying.name, paying.description)
+
+
+def test_rules_see_what_a_tool_declares(stage):
+    """Metadata is the set's own."""
+    rule = {"id": "m", "match": {"declared.reversible": False}, "decision": "deny", "reason": "no"}
+
+    tools = governed_function_tools(TOOLS, policy=policy(rule))
+
+    assert ["[denied] no"] == run(stage, tools, '{"to": "bo"}')
+
+
+def test_a_preview_comes_from_the_tools_own_shadow(stage):
+    """dry_run runs the shadow, never the body."""
+    rule = {"id": "look", "match": {"tool": "pay"}, "decision": "dry_run"}
+
+    tools = governed_function_tools(TOOLS, policy=policy(rule))
+
+    assert ['[dry_run] not executed; preview: {"to": "bo", "amount": 3}'] == run(
+        stage, tools, '{"to": "bo", "amount": "3"}'
+    )
+
+
+def test_an_allowed_call_runs(stage):
+    """The function gets validated arguments."""
+    rule = {"id": "ok", "match": {"tool": "pay", "args.amount.lt": 5}, "decision": "allow"}
+
+    tools = governed_function_tools(TOOLS, policy=policy(rule))
+
+    assert ["paid 3 to bo"] == run(stage, tools, '{"to": "bo", "amount": "3"}')
+
+
+def test_a_guard_of_ones_own_can_be_shared(stage):
+    """The same guard may hold an agent and its tools."""
+    guard = ToolGuard(policy=policy({"id": "ok", "match": "always", "decision": "allow"}))
+    tools = governed_function_tools(TOOLS, guard=guard)
+    stage.script(a=[("pay", '{"to": "bo"}')])
+
+    stage.run(govern(stage.agent("a", tools=tools), guard))
+
+    assert ["paid 10 to bo"] == stage.said
+
+
+def test_a_function_may_take_the_run_context(stage):
+    """What the SDK injects is none of the parameters."""
+
+    def who(context: RunContextWrapper[object], greeting: str) -> str:
+        """Greet."""
+        return f"{greeting} {context.context}"
+
+    allow = policy({"id": "ok", "match": "always", "decision": "allow"})
+    tools = governed_function_tools(ToolSet([tool()(who)]), policy=allow)
+    stage.script(a=[("who", '{"greeting": "hi"}')])
+
+    stage.run(stage.agent("a", tools=tools), context="ana")
+
+    assert ["hi ana"] == stage.said
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"policy": policy(), "guard": ToolGuard(policy=policy())},
+        {"guard": ToolGuard(policy=policy()), "environment": "test"},
+    ],
+    ids=["neither", "both", "options-with-a-guard"],
+)
+def test_a_guard_or_a_policy_is_needed(options):
+    """Either, and only one: options of a guard go with the policy."""
+    with pytest.raises(GovernError):
+        governed_function_tools(TOOLS, **options)
