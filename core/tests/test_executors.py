@@ -247,7 +247,7 @@ class TestSubprocess:
     async def test_wall_time_is_limited_and_the_process_is_gone(self, tools, tmp_path):
         """A tool that hangs is ended, not only left."""
         pid_file = tmp_path / "pid"
-        executor = subprocess_executor(timeout_seconds=3)
+        executor = subprocess_executor(timeout_seconds=6)
         result = await run(executor, tools.hang, pid_file=str(pid_file))
 
         assert "timed_out" == result.code

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge._attempt import Attempt, Refusal, Steps, failure_text
+from adjudge._attempt import Refusal, Steps, failure_text
 from adjudge._effects import BindContext
+from adjudge._judging import Judging
 from adjudge._proposal import InvalidArguments
 from adjudge._record import to_json
 from adjudge._types import ActionRequest, CallContext, ExecutionContext, Principal
@@ -30,7 +31,7 @@ class _Reading:
     refusal: Refusal | None = None
 
 
-class Admission(Attempt):
+class Admission(Judging):
     """An attempt that starts with a proposal."""
 
     __slots__ = ()

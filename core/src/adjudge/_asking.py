@@ -11,8 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 from adjudge._approvals import DEFAULT_APPROVAL_TIMEOUT, ApprovalHandler, PauseApproval
-from adjudge._attempt import Attempt, Refusal, Steps, failure_text, final_request, same, united
+from adjudge._attempt import Refusal, Steps, failure_text, final_request
 from adjudge._effects import ApprovalHandlerFailed, ApprovalTimedOut, Ask, UseLedger
+from adjudge._judging import Judging, same, united
 from adjudge._ledger import EntryState, LedgerEntry
 from adjudge._types import (
     ActionRequest,
@@ -73,7 +74,7 @@ def call_digest(request: ActionRequest, occurrence: str) -> str:
 
 
 def open_asking(
-    attempt: Attempt, request: ActionRequest, decision: Decision, default_timeout: float
+    attempt: Judging, request: ActionRequest, decision: Decision, default_timeout: float
 ) -> Asking:
     """Make a new occurrence to ask about."""
     seconds = decision.timeout_seconds
@@ -88,7 +89,7 @@ def open_asking(
 
 
 def ask_handler(
-    attempt: Attempt, request: ActionRequest, decision: Decision, handler: ApprovalHandler
+    attempt: Judging, request: ActionRequest, decision: Decision, handler: ApprovalHandler
 ) -> Steps[Decision]:
     """Ask the handler once for each approver set; give the decision to execute under, or refuse."""
     asking = open_asking(attempt, request, decision, DEFAULT_APPROVAL_TIMEOUT)
@@ -119,7 +120,7 @@ def ask_handler(
 
 
 def pause(
-    attempt: Attempt, request: ActionRequest, decision: Decision, how: PauseApproval
+    attempt: Judging, request: ActionRequest, decision: Decision, how: PauseApproval
 ) -> Steps[PendingApproval]:
     """Enter the call into the ledger and leave it there for `resume`."""
     asking = open_asking(attempt, request, decision, how.timeout_seconds)
@@ -137,7 +138,7 @@ def pause(
     return PendingApproval(asking.id, request, decision, asking.digest, entry.expires_at)
 
 
-def request_approval(attempt: Attempt, asking: Asking, index: int) -> Steps[None]:
+def request_approval(attempt: Judging, asking: Asking, index: int) -> Steps[None]:
     """Record that one approver set is asked."""
     yield from attempt.emit(
         "approval.requested",
@@ -151,7 +152,7 @@ def request_approval(attempt: Attempt, asking: Asking, index: int) -> Steps[None
     )
 
 
-def take_answer(attempt: Attempt, asking: Asking, answer: object, index: int) -> Steps[str]:
+def take_answer(attempt: Judging, asking: Asking, answer: object, index: int) -> Steps[str]:
     """Name the approver whom an answer shows to have granted, its edit applied; else refuse."""
     problem = _problem(answer)
     if problem is not None:
@@ -188,7 +189,7 @@ def _problem(answer: Any) -> str | None:
     return None
 
 
-def _apply_edit(attempt: Attempt, asking: Asking, edited: object, index: int) -> Steps[None]:
+def _apply_edit(attempt: Judging, asking: Asking, edited: object, index: int) -> Steps[None]:
     """Judge edited arguments; allow, or the same asking rule, goes on with them (clause 23)."""
     try:
         args = attempt.completed(freeze_object(edited))  # type: ignore[arg-type]
@@ -231,7 +232,7 @@ def same_ask(one: Decision, other: Decision) -> bool:
 
 
 def _enter(
-    attempt: Attempt, asking: Asking, state: EntryState, seconds: float
+    attempt: Judging, asking: Asking, state: EntryState, seconds: float
 ) -> Steps[LedgerEntry | None]:
     """Make the ledger's entry of this occurrence, where there is a ledger."""
     settings = attempt.settings

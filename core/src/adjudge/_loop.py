@@ -7,6 +7,7 @@ process alive.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
@@ -15,6 +16,8 @@ from concurrent.futures import Future
 from typing import Any
 
 __all__ = ["LoopThread", "run_on"]
+
+_CLOSE_SECONDS = 5.0
 
 
 class LoopThread:
@@ -29,19 +32,22 @@ class LoopThread:
         self._pid = 0
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Give the running loop, starting the thread on the first call in this process."""
-        if self._loop is not None and self._pid == os.getpid():
-            return self._loop
+        """Give the running loop, starting the thread where this process has none that lives."""
+        if self._pid not in (0, os.getpid()):
+            # A child has no such thread, and no lock to trust.
+            self._lock = threading.Lock()
+            self._loop = self._thread = None
         with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._loop = asyncio.new_event_loop()
-                self._pid = os.getpid()
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="adjudge-loop", daemon=True
+            loop, thread = self._loop, self._thread
+            if loop is None or thread is None or not thread.is_alive():
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=_serve, args=(loop,), name="adjudge-loop", daemon=True
                 )
-                self._thread.start()
-                weakref.finalize(self, _stop, self._loop).atexit = False
-            return self._loop
+                thread.start()
+                self._loop, self._thread, self._pid = loop, thread, os.getpid()
+                weakref.finalize(self, _stop, loop).atexit = False
+            return loop
 
     def close(self) -> None:
         """Cancel what still runs, and end the thread; a later `loop()` starts another."""
@@ -55,15 +61,13 @@ class LoopThread:
             thread.join(_CLOSE_SECONDS)
 
 
-_CLOSE_SECONDS = 5.0
-
-
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-        loop.run_until_complete(_cancel_all())
-    finally:
-        loop.close()
+    with contextlib.closing(loop):
+        try:
+            loop.run_forever()
+        finally:
+            loop.run_until_complete(_cancel_all())
+            loop.run_until_complete(loop.shutdown_asyncgens())
 
 
 async def _cancel_all() -> None:

@@ -111,6 +111,7 @@ class _Lane:
             with self._wake:
                 self._busy = False
                 self._late = isinstance(job.future.exception(), TimeoutError)
+            del job  # While the thread is idle it must not keep a loop or a context alive.
 
     def _deliver(self, job: _Job) -> None:
         try:

@@ -313,7 +313,9 @@ def test_a_doubtful_transform_alone_falls_to_its_layer_s_default() -> None:
     """Clause 8: a layer that has only a doubtful transform and a default of deny denies."""
     doubtful = rule("transform", {"args.tenant.ne": "mine"}, transform=SET_X)
 
-    assert "deny" == decide(layer("a", doubtful), layer("b", rule("allow"))).verdict
+    decision = decide(layer("a", doubtful), layer("b", rule("allow")))
+
+    assert ("deny", ("a:<default:on_no_match>",)) == (decision.verdict, decision.matched_rules)
 
 
 def test_a_layer_judges_by_its_own_tools() -> None:

@@ -10,9 +10,9 @@ from adjudge._values import canonical_json
 
 # ADJUDGE_PROFILE=deep looks ten times as long.
 FACTOR = 10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1
-REQUESTS = 6
-SINGLE = 1100 * FACTOR
-LAYERED = 600 * FACTOR
+REQUESTS = 10
+SINGLE = 700 * FACTOR
+LAYERED = 350 * FACTOR
 LAWS = 150 * FACTOR
 
 STRICTNESS = {

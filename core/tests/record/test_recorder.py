@@ -385,3 +385,24 @@ def test_an_exit_raised_on_the_loop_thread_is_the_waiters_and_the_loop_goes_on()
         run_on(thread.loop(), leaves(), timeout_seconds=5)
 
     assert 42 == run_on(thread.loop(), answers(), timeout_seconds=5)
+    thread.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_loop_thread_that_died_is_replaced():
+    """A task that ends the loop from within does not leave the sync door without one."""
+    thread = LoopThread()
+    first = thread.loop()
+
+    def leave():
+        raise SystemExit
+
+    first.call_soon_threadsafe(leave)
+    thread._thread.join(5)
+
+    async def answers():
+        return 42
+
+    assert 42 == run_on(thread.loop(), answers(), timeout_seconds=5)
+    assert first is not thread.loop()
+    thread.close()

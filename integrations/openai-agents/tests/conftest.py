@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from adjudge_conformance.wire import Exchange, Script, ScriptedCall, ScriptedServer, Turn
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, RunResult
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import AuditEvent, ToolGuard, compile_policy
 
@@ -45,6 +45,7 @@ class Stage:
             base_url=self._exchange.base_url,
             max_retries=0,
             default_headers={"Connection": "close"},
+            http_client=DefaultAsyncHttpxClient(verify=False),
         )
         return OpenAIChatCompletionsModel(name, client)
 
@@ -79,6 +80,7 @@ class Record:
         self.events: list[AuditEvent] = []
 
     def __call__(self, event: AuditEvent) -> None:
+        """Keep one."""
         self.events.append(event)
 
     @property

@@ -15,7 +15,7 @@ from agents import (
     function_tool,
 )
 from agents.result import RunResultBase
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import ToolGuard
 from adjudge_openai_agents import govern
@@ -44,7 +44,11 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
         # No connection outlives its request, so each run may have an event loop of its own.
         closing = {"Connection": "close"}
         client = AsyncOpenAI(
-            api_key="none", base_url=base_url, max_retries=0, default_headers=closing
+            api_key="none",
+            base_url=base_url,
+            max_retries=0,
+            default_headers=closing,
+            http_client=DefaultAsyncHttpxClient(verify=False),  # nothing to verify on loopback
         )
         agent = _agent(scene.agent, scene.api, client)
         return agent if guard is None else govern(agent, guard), scene.prompt

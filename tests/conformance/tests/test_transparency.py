@@ -75,6 +75,13 @@ def test_run_in_which_nothing_happens_is_not_transparent():
     assert "1 bodies should start" in difference
 
 
+def test_run_that_reaches_no_model_is_not_transparent():
+    """A driver that fails alike with a guard and without shows nothing."""
+    (difference,) = compared({"requests": []}, {"requests": []}, {"requests": []})
+
+    assert difference == "ungoverned: nothing was sent to the model"
+
+
 def test_bodies_are_not_counted_where_the_framework_decides():
     """Where it is the framework's affair what runs, only the comparison counts."""
     assert [] == compared({"ran": []}, {"ran": []}, {"ran": []}, runs=None)

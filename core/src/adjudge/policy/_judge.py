@@ -25,8 +25,8 @@ __all__ = [
     "judge",
     "newly_met",
     "on_final",
+    "own_default",
     "rewritten",
-    "shown",
 ]
 
 _MAX_NAME = 80
@@ -39,14 +39,12 @@ _COMPUTED = Place("a Python rule")
 class Rewrite:
     """A transform in force: its rule, whether it was plainly met or doubtful, and what it writes.
 
-    `ignored` are the doubtful transforms before it, without which this decision was made (clause
-    8).
+    `ignored` are the doubtful transforms before it, which this decision leaves out (clause 8).
     """
 
     rule: CompiledRule
     met: Met
     edits: Sequence[Edit]
-    final: Mapping[str, Any]
     ignored: frozenset[int]
 
 
@@ -132,7 +130,7 @@ def _conclude(policy: CompiledPolicy, request: ActionRequest, search: _Search) -
         decision, rewrite = _matched(policy, request, search.rule, search.met, ignored)
         decision = combine(decision, floors)
     elif search.doubtful:
-        decision = combine(default_decision(policy, request), floors)
+        decision = combine(own_default(policy, request), floors)
     for index in reversed(range(len(search.doubtful))):
         assert decision is not None
         if decision.verdict not in _RUNNING:
@@ -161,7 +159,7 @@ def _matched(
         return Decision(Verdict.DENY, reason, base.matched_rules), None
     if final is None:
         return base, None
-    rewrite = Rewrite(rule, met, edits, final, ignored)
+    rewrite = Rewrite(rule, met, edits, ignored)
     base = replace(base, effective_args=final)
     return combine(base, newly_met(policy, request, rewrite, final)), rewrite
 
@@ -267,7 +265,7 @@ def _called(rule: CompiledRule) -> str:
     return f"rule {tagged(rule.layer, rule.id)!r}"
 
 
-def shown(name: object) -> str:
+def _shown(name: object) -> str:
     """Quote a tool's name for a reason: escaped, and cut where it is long."""
     text = str(name)
     return repr(text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "...")
@@ -284,11 +282,18 @@ def default_decision(policy: CompiledPolicy, request: ActionRequest) -> Decision
         stricter = not declared.reversible and not declared.has_shadow
         why = "is irreversible and has no shadow to preview it"
     if stricter:
-        reason = f"no rule decides about tool {shown(request.tool)}, which {why}"
+        reason = f"no rule decides about tool {_shown(request.tool)}, which {why}"
         return _default(by_shadow, reason, "on_missing_shadow")
     verdict = defaults.on_no_match
     says = "allows" if verdict is Verdict.DENY else "decides about"
-    return _default(verdict, f"no rule {says} tool {shown(request.tool)}", "on_no_match")
+    return _default(verdict, f"no rule {says} tool {_shown(request.tool)}", "on_no_match")
+
+
+def own_default(policy: CompiledPolicy, request: ActionRequest) -> Decision:
+    """Give the default as the word of this layer, where it is one."""
+    decision = default_decision(policy, request)
+    names = tuple(tagged(policy.layer, name) for name in decision.matched_rules)
+    return replace(decision, matched_rules=names)
 
 
 def _default(verdict: Verdict, reason: str, name: str) -> Decision:

@@ -21,6 +21,7 @@ from adjudge.policy._judge import (
     judge,
     newly_met,
     on_final,
+    own_default,
 )
 from adjudge.policy._python_rules import name_of
 from adjudge.policy._transform import CannotApply, apply_edits, compose
@@ -34,7 +35,6 @@ from adjudge.policy._verdicts import (
     in_order,
     marks_of,
     strictest,
-    tagged,
     united,
 )
 
@@ -149,14 +149,8 @@ def _floors(layer: _Layer, judgement: Judgement) -> list[Decision]:
     """Give the floors of a layer; if it abstains and a restriction erred, its default is one."""
     floors = list(judgement.floors)
     if judgement.decision is None and judgement.default_holds:
-        floors.append(_own_default(layer))
+        floors.append(own_default(layer.policy, layer.request))
     return floors
-
-
-def _own_default(layer: _Layer) -> Decision:
-    decision = default_decision(layer.policy, layer.request)
-    names = tuple(tagged(layer.policy.layer, name) for name in decision.matched_rules)
-    return replace(decision, matched_rules=names)
 
 
 def _strictly(layers: Sequence[_Layer]) -> Decision:
@@ -206,7 +200,7 @@ def _voices_on(layer: _Layer, final: Mapping[str, Any]) -> list[Decision]:
     if after is not None:
         return [_stricter(before, after)]
     if before.verdict is Verdict.ALLOW:
-        floors.append(_own_default(layer))
+        floors.append(own_default(layer.policy, layer.request))
     return [combine(before, floors)]
 
 

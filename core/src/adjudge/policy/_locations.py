@@ -116,7 +116,7 @@ def host_matches(host: str, allowed: str | Iterable[str]) -> bool:
 
 def _host_fits(host: str, entry: str) -> bool:
     if entry.startswith("*."):
-        return host.endswith(entry[1:]) and host != entry[1:]
+        return host.endswith(entry[1:])
     return host == entry
 
 

@@ -1,4 +1,4 @@
-"""From a `Match` to a closure: Kleene's three values, clause by clause.
+"""From a `Match` to a closure, in one of its two readings.
 
 A match is compiled in one *reading*, as a permitting or as a restricting rule (a transform in
 both), because absence, the end of a text and the namespace of a tool mean the stricter thing in
@@ -16,15 +16,13 @@ from adjudge._values import OpaqueValue, kind_of
 from adjudge.errors import PolicyCompileError
 from adjudge.policy import _locations
 from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
+from adjudge.policy._kleene import Matcher, all_of, any_of, first_fault, negation
 from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Path, Place, Ref
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
 from adjudge.policy._patterns import SubjectTooLong, UnsafePattern, compile_pattern
 from adjudge.policy._subjects import Subject, subject
 
 __all__ = ["Matcher", "Reading", "compile_match", "literal_tools"]
-
-Matcher = Callable[[ActionRequest, Any], Answer]
-"""Judges a request; the second argument is the element inside a quantifier, else None."""
 
 _ANY = "a JSON value"
 
@@ -73,7 +71,7 @@ def compile_match(
         if named and reading.in_permitting_position and not reading.namespaced:
             matchers.append(_in_own_namespace(reading.namespaces))
     matchers += [_compile(part, reading) for part in parts]
-    return _all_of(matchers)
+    return all_of(matchers)
 
 
 def literal_tools(match: Match) -> frozenset[str] | None:
@@ -120,80 +118,10 @@ def _compile(match: Match, reading: Reading) -> Matcher:
     if isinstance(match, Leaf):
         return _leaf(match, reading)
     if isinstance(match, Not):
-        return _not(compile_match(match.part, replace(reading, odd=not reading.odd)))
+        return negation(compile_match(match.part, replace(reading, odd=not reading.odd)))
     if isinstance(match, AnyOf):
-        return _any_of([compile_match(part, reading) for part in match.parts])
+        return any_of([compile_match(part, reading) for part in match.parts])
     return compile_match(match, reading)
-
-
-def _always(_request: ActionRequest, _item: Any) -> Answer:
-    return True
-
-
-def _all_of(parts: list[Matcher]) -> Matcher:
-    if len(parts) <= 1:
-        return parts[0] if parts else _always
-    if len(parts) == 2:
-        return _both(*parts)
-
-    def all_hold(request: ActionRequest, item: Any) -> Answer:
-        answer: Answer = True
-        for part in parts:
-            one = part(request, item)
-            if one is False:
-                return False
-            if one is not True:
-                answer = one if answer is True else _first(answer, one)
-        return answer
-
-    return all_hold
-
-
-def _both(first: Matcher, second: Matcher) -> Matcher:
-    def both_hold(request: ActionRequest, item: Any) -> Answer:
-        one = first(request, item)
-        if one is False:
-            return False
-        other = second(request, item)
-        if other is False or one is True:
-            return other
-        return one if other is True else _first(one, other)
-
-    return both_hold
-
-
-def _any_of(parts: list[Matcher]) -> Matcher:
-    if len(parts) == 1:
-        return parts[0]
-
-    def one_holds(request: ActionRequest, item: Any) -> Answer:
-        answer: Answer = False
-        for part in parts:
-            one = part(request, item)
-            if one is True:
-                return True
-            if one is not False:
-                answer = one if answer is False else _first(answer, one)
-        return answer
-
-    return one_holds
-
-
-def _first(one: Answer, other: Answer) -> Answer:
-    """Choose between two faults, the same one in either order."""
-    assert isinstance(one, Fault)
-    assert isinstance(other, Fault)
-    return min(one, other)
-
-
-def _not(part: Matcher) -> Matcher:
-    def negated(request: ActionRequest, item: Any) -> Answer:
-        answer = part(request, item)
-        if answer is True:
-            return False
-        return True if answer is False else answer
-
-    return negated
 
 
 def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
@@ -212,7 +140,7 @@ def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
     else:
         matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
     if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
-        return _all_of([_in_own_namespace(reading.namespaces), matcher])
+        return all_of([_in_own_namespace(reading.namespaces), matcher])
     return matcher
 
 
@@ -385,7 +313,7 @@ def _quantifier(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
             if one is settled:
                 return settled
             if isinstance(one, Fault):
-                answer = _first(answer, one) if isinstance(answer, Fault) else one
+                answer = first_fault(answer, one) if isinstance(answer, Fault) else one
         return answer
 
     return quantified

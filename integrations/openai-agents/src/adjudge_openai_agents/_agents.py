@@ -85,6 +85,10 @@ def _governed_class(base: type[Agent[Any]], binding: Binding) -> type[Agent[Any]
             govern_agents([self], binding)
             return govern_tools(await super().get_all_tools(run_context), binding)
 
+        async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+            """Give the tools of the agent's MCP servers, governed."""
+            return govern_tools(await super().get_mcp_tools(run_context), binding)
+
     setattr(Governed, _BINDING, binding)
     Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
     Governed.__module__ = base.__module__

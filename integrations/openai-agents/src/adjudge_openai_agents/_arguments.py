@@ -77,7 +77,7 @@ class ValidatedArguments:
 
     def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Take what the model sent, but for the arguments that differ from the judged ones."""
-        assert self._sent is not None
+        sent = self._sent or {}
         fields = self._parameters.params_pydantic_model.model_fields
         merged: dict[str, Any] = {}
         for name, value in args.items():
@@ -86,8 +86,8 @@ class ValidatedArguments:
                 self._judged[name]
             ):
                 merged[sent_name] = value
-            elif sent_name in self._sent:
-                merged[sent_name] = self._sent[sent_name]
+            elif sent_name in sent:
+                merged[sent_name] = sent[sent_name]
         return merged
 
 

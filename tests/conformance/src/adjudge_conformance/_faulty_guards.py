@@ -161,7 +161,7 @@ class IgnoresDefaults(_AroundTheDoors):
 
     def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
         """Know nothing of the tool's defaults."""
-        return replace(call, schema=_without_defaults(call.schema)), execute
+        return replace(call, schema=_without_defaults(call.schema), validate=None), execute
 
 
 class PreviewsWithTheBody(ToolGuard):

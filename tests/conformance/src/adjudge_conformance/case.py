@@ -68,7 +68,7 @@ class Proposal(_Model):
 class Expected(_Model):
     """What must be seen of one proposed call.
 
-    `verdict` is the one on record, None where the call is never judged. `args` are what body,
+    `verdict` is the last on record, None where the call is never judged. `args` are what body,
     shadow and approver get (default: as proposed). `sees` is the exact text that the model is told;
     None means the tool's own result where the body ran, and the framework's own words where it did
     not. `events` are the kinds on record in order, `code` is on the terminal one. `asked` counts

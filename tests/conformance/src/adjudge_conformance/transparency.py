@@ -31,6 +31,8 @@ def differences_when_governed(
     if unsteady:
         return [f"void, two ungoverned runs differ: {line}" for line in unsteady]
     problems = [f"ungoverned: {problem}" for problem in first["problems"]]
+    if not first["requests"]:
+        problems.append("ungoverned: nothing was sent to the model")
     if runs is not None and len(first["ran"]) != runs:
         problems.append(f"ungoverned: {runs} bodies should start: {first['ran']}")
     governed = take("governed", governed=True)
