@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import event, given, settings
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import Layers, Policy, layered, policies
@@ -26,6 +26,7 @@ def test_one_policy_decides_as_the_reference_does(
         expected = reference_evaluate(reference, call)
         found = evaluate(compiled, call)
         event(str(expected.verdict))
+        note(f"{call}")
 
         assert view(expected, call) == view(found, call)
         assert_names_its_rules(expected, found)
@@ -40,6 +41,7 @@ def test_layers_decide_as_the_reference_does(layers: Layers, calls: list[ActionR
         expected = reference_evaluate(reference, call)
         found = evaluate(compiled, call)
         event(str(expected.verdict))
+        note(f"{call}")
 
         assert view(expected, call) == view(found, call)
         assert_names_its_rules(expected, found)

@@ -64,6 +64,14 @@ def test_a_doubtful_transform_has_no_part_in_the_decision_without_it() -> None:
     assert decision.effective_args == {"limit": 100, "tags": []}
 
 
+def test_a_doubtful_transform_that_the_result_makes_certain_denies() -> None:
+    """Clause 19: left out as long as it is doubtful, it counts once another's result meets it."""
+    doubtful = {**CAP, "id": "doubtful", "match": {"not": {"args.tier.in": ["gold"]}}}
+    demoting = {**CAP, "transform": {"path": "args.tier", "set": "basic"}}
+
+    assert "deny" == decide(rules(doubtful, demoting)).verdict
+
+
 def test_a_doubtful_transform_below_denies_another_ones_result() -> None:
     """Clause 19: a transform that was not plainly true and is met by the result denies."""
     doubtful = {**CAP, "id": "doubtful", "match": {"not": {"args.tier.in": ["gold"]}}}
@@ -162,6 +170,16 @@ def test_floors_hold_under_every_combiner(merge: str) -> None:
     erring = rules({**ERRING, "decision": "deny"})
 
     assert "deny" == decide(Layers((allowing, erring, allowing), merge)).verdict
+
+
+@pytest.mark.parametrize("merge", ["failing", "answering_nothing"])
+def test_a_combiner_that_fails_denies_and_drops_no_floor(merge: str) -> None:
+    """Clause 20: the denial carries what the floor of an errored denial carries."""
+    allowing = rules({"id": "a", "match": "always", "decision": "allow"})
+    erring = rules({**ERRING, "decision": "deny", "obligations": ["tell"]})
+    decision = decide(Layers((allowing, erring), merge))
+
+    assert ["tell"] == [one.id for one in decision.obligations]
 
 
 def test_an_errored_denial_brings_the_layers_default_with_it() -> None:

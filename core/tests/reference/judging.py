@@ -229,9 +229,10 @@ def newly_met(
     met: list[Judgement] = []
     shadows: list[tuple[Candidate, Answer]] = []
     for candidate in policy.candidates():
-        if candidate in without:
-            continue
         before, after = candidate.ask(world), candidate.ask(result)
+        if candidate in without and (after.matches is Truth.FALSE or after.doubtful):
+            # Clause 8: this is the decision without it, unless the result made certain of it.
+            continue
         uncovered = bool(shadows) and not any(_still(one, was, result) for one, was in shadows)
         newly = after.met and (not _same(before, after) or uncovered)
         if candidate != applied and newly:

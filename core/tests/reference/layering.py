@@ -167,10 +167,13 @@ def _stricter(one: Judgement, other: Judgement) -> Judgement:
 def _combined(voices: list[Judgement], final: Any) -> Judgement:
     verdict = max(voices, key=lambda one: one.strictness).verdict
     giving = [one for one in voices if one.verdict is verdict]
+    # A transform that applies under an ask or a preview is named as well.
+    runs = verdict is not Verdict.DENY and final is not None
+    naming = [one for one in voices if one in giving or (runs and one.final is not None)]
     counted = giving if verdict in (Verdict.DENY, Verdict.DRY_RUN) else voices
     return Judgement(
         verdict,
-        _flat(one.rules for one in giving),
+        _flat(one.rules for one in naming),
         _flat(one.approvers for one in giving),
         shortest(*(one.timeout for one in giving)),
         _flat(one.obligations for one in counted),

@@ -75,7 +75,7 @@ class RootModel(Model):
     ],
 )
 def test_a_value_projects_to_its_json_meaning(value, judged):
-    """Clause 1: models and dataclasses are objects, an Enum is its value, dates and the like are text."""
+    """Clause 1: models are objects, an Enum is its value, dates and the like are text."""
     assert judged == project(value)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adjudge_conformance.wire import Exchange, Script, ScriptedCall, ScriptedServer, Turn
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, RunResult
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import AuditEvent, ToolGuard, compile_policy
+from adjudge_conformance.wire import Exchange, Script, ScriptedCall, ScriptedServer, Turn
 
 
 class Stage:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adjudge_conformance.case import load_cases
-from adjudge_conformance.inventory import uncovered, unlisted
 from agents import (
     Agent,
     FunctionTool,
@@ -25,6 +23,8 @@ from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
 
 from adjudge import GovernError
+from adjudge_conformance.case import load_cases
+from adjudge_conformance.inventory import uncovered, unlisted
 from adjudge_openai_agents import govern
 
 REACHES = {
@@ -184,9 +184,7 @@ def test_direct_call(wipe, guard, ran):
 
     assert DENIED == call_directly(governed)
     assert DENIED == asyncio.run(
-        invoke_function_tool(
-            function_tool=governed, context=context_of(governed), arguments="{}"
-        )
+        invoke_function_tool(function_tool=governed, context=context_of(governed), arguments="{}")
     )
     assert [] == ran
 
@@ -294,6 +292,6 @@ def test_every_callable_field_of_a_tool_is_listed():
 
 
 def test_the_checklist_is_covered():
-    """Each bypass of the suite's checklist is driven here, or a sentence says that there is none."""
+    """Each bypass of the checklist is driven here, or a sentence says that there is none."""
     assert [] == uncovered(DRIVEN, not_there=NOT_THERE)
     assert set(DRIVEN.values()) <= globals().keys()

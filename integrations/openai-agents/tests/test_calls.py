@@ -1,4 +1,4 @@
-"""Single calls in the SDK's own loop: what is judged, what runs, what the model and the record get."""
+"""Single calls in the SDK's own loop: what is judged, what runs, and who is told what."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ from agents import (
     ToolOutputGuardrail,
     UserError,
     function_tool,
+    tool_namespace,
 )
 from agents.tool_context import ToolContext
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
@@ -200,7 +201,7 @@ class TestArguments:
         assert [] == ran
 
     def test_rejected_arguments_are_on_record_without_their_values(self, stage, guard_of, record):
-        """The framework answers, no verdict is given, and the error does not repeat what was sent."""
+        """The framework answers, and the error on record does not repeat what was sent."""
         one_call(stage, guard_of(), spied([]), '{"parcel": {"weight": "hunter2"}}')
 
         assert ["step.proposed", "action.failed"] == record.kinds
@@ -411,7 +412,7 @@ class TestTheSdksOwnWays:
         assert "action.cancelled" == record.kinds[-1]
 
     def test_guardrails_come_before_and_after(self, stage, guard_of, record):
-        """Law 1: the SDK's guardrails keep their places; one that rejects leaves nothing to judge."""
+        """Law 1: guardrails keep their places; one that rejects leaves nothing to judge."""
         order = []
 
         def before(data) -> ToolGuardrailFunctionOutput:
@@ -534,6 +535,27 @@ class TestTheSdksOwnWays:
         assert ["[denied] not permitted by policy"] == [
             item["output"] for item in items if item.get("type") == "function_call_output"
         ]
+
+    def test_a_namespace_of_the_sdk_is_the_tools_namespace(self, guard_of, record):
+        """`tool.namespace` is what `tool_namespace` grouped the tool under."""
+
+        @function_tool
+        def look() -> str:
+            """Look."""
+            return "seen"
+
+        rule = {
+            "id": "r",
+            "match": {"tool": "look", "tool.namespace": "crm"},
+            "decision": "allow",
+        }
+        (grouped,) = tool_namespace(name="crm", description="Customers.", tools=[look])
+        governed = govern([look, grouped], guard_of(rule, rest="deny"))
+        context = ToolContext(None, tool_name="look", tool_call_id="c", tool_arguments="{}")
+
+        told = [asyncio.run(tool.on_invoke_tool(context, "{}")) for tool in governed]
+
+        assert ["[denied] not permitted by policy", "seen"] == told
 
     def test_the_run_context_reaches_the_function(self, stage, guard_of, record):
         """What the SDK injects is no argument."""

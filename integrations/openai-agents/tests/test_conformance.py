@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adjudge_conformance import Agent as SuiteAgent
-from adjudge_conformance import Conformance, Driver, Gap, Outcome, Scene, Style
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
@@ -18,6 +16,8 @@ from agents.result import RunResultBase
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import ToolGuard
+from adjudge_conformance import Agent as SuiteAgent
+from adjudge_conformance import Conformance, Driver, Gap, Outcome, Scene, Style
 from adjudge_openai_agents import govern
 
 _PAUSE = Gap(

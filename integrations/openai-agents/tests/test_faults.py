@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+
 from adjudge_conformance import Style
 from adjudge_conformance.faults import FAULTS
 from adjudge_conformance.worker import Workers

@@ -138,6 +138,20 @@ class TestTools:
         with pytest.raises(GovernError):
             govern(dataclasses.replace(look, needs_approval=needed), guard_of())
 
+    def test_a_tool_with_an_output_schema_is_refused(self, guard_of):
+        """The SDK would end the run over a denial that does not fit the schema."""
+
+        class Counted(BaseModel):
+            number: int
+
+        @function_tool(output_type=Counted)
+        def count() -> Counted:
+            """Count."""
+            return Counted(number=1)
+
+        with pytest.raises(GovernError):
+            govern(count, guard_of())
+
 
 class TestArguments:
     def test_a_guard_that_pauses_is_refused(self):
@@ -239,7 +253,7 @@ class TestAgents:
         assert Agent not in (type(one), type(two))
 
     def test_without_recursion_other_agents_are_left_alone(self, guard_of):
-        """`recursive=False` is the caller's word that they are governed elsewhere, or need not be."""
+        """`recursive=False` is the caller's word that they need no guard, or have one."""
         inner = Agent(name="b")
         agent = Agent(name="a", handoffs=[inner, handoff(inner)], tools=[inner.as_tool("b", "")])
 

@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from adjudge.errors import ArgumentsRefused
-from adjudge._values import canonical_json, kind_of
-from adjudge._schema import normalise
-from adjudge._projection import project
+from adjudge import ArgumentsRefused
+from adjudge.integration import canonical_json, normalise, project
 
 
 class Colour(Enum):
@@ -94,8 +92,9 @@ scalars = (
     | st.sampled_from([0.0, 1.0, 2.0, 3.5, 1e20, 10**400])
     | st.text(max_size=4)
     | st.sampled_from(
-        "3;+3; 3 ;3.0;3.5;1_0;1e3;.5;5.;true;FALSE;yes;off;nan;-inf;1e400;a;red;1".split(";")
+        ["3", "+3", " 3 ", "3.0", "3.5", "1_0", "1e3", ".5", "5.", "1", "nan", "-inf"]
     )
+    | st.sampled_from(["1e400", "true", "FALSE", "yes", "off", "a", "red"])
     | st.sampled_from(["2024-02-03", "12345678-1234-5678-1234-567812345678", ""])
 )
 values = st.recursive(
@@ -114,21 +113,19 @@ def changed(judged: object, sent: object) -> bool:
 
 
 def reads_alike(judged: object, body: object) -> bool:
-    """Whether the judged value is the body's, kinds strict; keys that the body ignores may be left."""
-    if kind_of(judged) != kind_of(body):
-        return False
+    """Whether the judged value is the body's; keys that the body ignores may be left."""
     if isinstance(body, dict):
         return all(key in judged and reads_alike(judged[key], body[key]) for key in body)
     if isinstance(body, list):
         return len(judged) == len(body) and all(map(reads_alike, judged, body))
-    return judged == body
+    return isinstance(judged, bool) == isinstance(body, bool) and judged == body
 
 
 @pytest.mark.parametrize("annotation", ANNOTATIONS, ids=str)
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_what_is_judged_is_what_pydantic_hands_to_the_body(annotation, data):
-    """Law 5: a coerced or filled-in value is the body's own, and a problem is a call that pydantic rejects."""
+    """Law 5: what is changed is changed as for the body; a problem is a call that is rejected."""
     model = create_model("Arguments", value=(annotation, ...))
     sent = {"value": data.draw(values)}
     try:

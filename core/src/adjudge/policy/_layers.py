@@ -219,7 +219,7 @@ def _by_combiner(layers: Sequence[_Layer], merge: Combiner) -> Decision:
         chosen = _accepted(answer, offered)
     except Exception as error:
         name = name_of(merge)
-        return Decision(
+        chosen = Decision(
             Verdict.DENY,
             f"combiner {name!r} failed: {describe(error)}",
             (error_marker("", name, type(error).__name__),),

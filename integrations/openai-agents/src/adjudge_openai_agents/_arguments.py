@@ -77,7 +77,7 @@ class ValidatedArguments:
 
     def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Take what the model sent, but for the arguments that differ from the judged ones."""
-        sent = self._sent or {}
+        sent: Mapping[str, Any] = self._sent or {}
         fields = self._parameters.params_pydantic_model.model_fields
         merged: dict[str, Any] = {}
         for name, value in args.items():

@@ -122,6 +122,11 @@ def govern_function_tool(tool: FunctionTool, binding: Binding) -> FunctionTool:
             f"The tool {tool.name!r} sets needs_approval, and a governed run cannot pause yet; "
             "say approve_required in the policy and give the guard an on_approval handler."
         )
+    if tool.output_json_schema is not None:
+        raise GovernError(
+            f"The tool {tool.name!r} declares an output schema, in which a denial has no shape; "
+            "return text without an output_type."
+        )
     governed = copy.copy(tool)
     governed.on_invoke_tool = GovernedInvoker(governed, binding, binding.parameters_of(tool))
     return governed

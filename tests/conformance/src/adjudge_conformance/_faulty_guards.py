@@ -22,7 +22,7 @@ from adjudge import (
     ToolGuard,
     ToolSet,
 )
-from adjudge.integration import Effective, ProposedCall, freeze_object
+from adjudge.integration import Effective, FrozenDict, ProposedCall, freeze_object
 
 T = TypeVar("T")
 Execute = Callable[[Effective], Any]
@@ -161,7 +161,15 @@ class IgnoresDefaults(_AroundTheDoors):
 
     def enter(self, call: ProposedCall, execute: Execute) -> tuple[ProposedCall, Execute]:
         """Know nothing of the tool's defaults."""
-        return replace(call, schema=_without_defaults(call.schema), validate=None), execute
+        schema, validate = _without_defaults(call.schema), call.validate
+        if validate is None:
+            return replace(call, schema=schema), execute
+
+        def as_sent(args: FrozenDict) -> FrozenDict:
+            whole = validate(args)
+            return freeze_object({name: whole[name] for name in whole if name in args})
+
+        return replace(call, schema=schema, validate=as_sent), execute
 
 
 class PreviewsWithTheBody(ToolGuard):
@@ -285,6 +293,10 @@ def _as_judged(done: GovernedCall) -> Effective:
 def _as_proposed(call: ProposedCall) -> Effective:
     arguments = call.arguments
     return _effective(json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def _only(args: Mapping[str, Any], names: Mapping[str, Any]) -> FrozenDict:
+    return freeze_object({name: value for name, value in args.items() if name in names})
 
 
 def _without_defaults(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
