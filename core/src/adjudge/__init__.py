@@ -4,7 +4,7 @@ Everything that a user needs is a name of this package. Integrations use `adjudg
 authors of policies `adjudge.testing`.
 """
 
-from adjudge._approvals import (
+from adjudge._enforcement.approvals import (
     ApprovalHandler,
     auto_approve,
     auto_deny,
@@ -12,14 +12,20 @@ from adjudge._approvals import (
     cli_prompt_approval,
     pause_approval,
 )
-from adjudge._cancel import Cancelled, CancelToken
-from adjudge._chain import hash_chained_sink
-from adjudge._executors import Executor, inline_executor, route_executor, subprocess_executor
-from adjudge._guard import ToolGuard
-from adjudge._ledger import Ledger, MemoryLedger
-from adjudge._ledger_sqlite import SQLiteLedger
-from adjudge._redact import Redactor, default_redactor, no_redaction
-from adjudge._sinks import (
+from adjudge._enforcement.cancel import Cancelled, CancelToken
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._enforcement.tools import ToolDef, ToolSet, shadow, tool
+from adjudge._executors.routing import (
+    Executor,
+    inline_executor,
+    route_executor,
+    subprocess_executor,
+)
+from adjudge._ledger.entries import Ledger, MemoryLedger
+from adjudge._ledger.sqlite import SQLiteLedger
+from adjudge._record.chain import hash_chained_sink
+from adjudge._record.redaction import Redactor, default_redactor, no_redaction
+from adjudge._record.sinks import (
     Sink,
     callback_sink,
     jsonl_sink,
@@ -28,7 +34,7 @@ from adjudge._sinks import (
     required_sink,
     stdout_sink,
 )
-from adjudge._tools import ToolDef, ToolSet, shadow, tool
+from adjudge._record.verification import VerifyResult, verify_chain
 from adjudge._types import (
     ActionRequest,
     ActionResult,
@@ -47,7 +53,6 @@ from adjudge._types import (
     ToolMetadata,
     Verdict,
 )
-from adjudge._verify import VerifyResult, verify_chain
 from adjudge.errors import (
     AdjudgeError,
     ArgumentsRefused,

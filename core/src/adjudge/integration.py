@@ -12,12 +12,12 @@ itself. `docs/` has a guide with an example.
 
 from __future__ import annotations
 
-from adjudge._arguments import parse_arguments
-from adjudge._projection import project, project_object
-from adjudge._proposal import Effective, InvalidArguments, ProposedCall
-from adjudge._schema import Normalised, normalise
+from adjudge._arguments.parsing import parse_arguments
+from adjudge._arguments.projection import project, project_object
+from adjudge._arguments.proposal import Effective, InvalidArguments, ProposedCall
+from adjudge._arguments.schema import Normalised, normalise
+from adjudge._enforcement.tools import is_async
 from adjudge._texts import denied_text, dry_run_text
-from adjudge._tools import is_async
 from adjudge._values import (
     EMPTY,
     FrozenDict,

@@ -16,7 +16,7 @@ from reference.logic import Truth
 from reference.reading import World
 
 from adjudge._types import ActionRequest, Verdict
-from adjudge.policy._source import read_policy
+from adjudge.policy._reading.source import read_policy
 
 # 15 before 7, so that what only became an error through its kind is put down to clause 7.
 ORDER = (15, 6, 1, 3, 7, 8, 11, 16, 19)

@@ -15,7 +15,7 @@ from reference.logic import Truth, truth
 from reference.operators import PLAIN
 
 from adjudge._types import ActionRequest
-from adjudge.policy._patterns import compile_pattern
+from adjudge.policy._patterns.pattern import compile_pattern
 
 OPERATORS = (
     "matches",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge._guard import ToolGuard
-from adjudge._ledger import MemoryLedger
-from adjudge._ledger_sqlite import SQLiteLedger
-from adjudge._tools import ToolSet, tool
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._enforcement.tools import ToolSet, tool
+from adjudge._ledger.entries import MemoryLedger
+from adjudge._ledger.sqlite import SQLiteLedger
 from adjudge.policy import compile_policy
 
 TERMINAL = frozenset(

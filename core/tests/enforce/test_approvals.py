@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from adjudge._approvals import auto_approve, callback_approval
-from adjudge._ledger import EntryState
+from adjudge._enforcement.approvals import auto_approve, callback_approval
+from adjudge._ledger.entries import EntryState
 from adjudge._types import ApprovalDecision, Outcome
 
 ASK = {"decision": "approve_required", "approvers": ["ana", "bo"], "reason": "big"}

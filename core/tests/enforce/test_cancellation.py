@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from adjudge._approvals import auto_approve
-from adjudge._ledger import EntryState, MemoryLedger
-from adjudge._proposal import ProposedCall
-from adjudge._tools import tool
+from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.approvals import auto_approve
+from adjudge._enforcement.tools import tool
+from adjudge._ledger.entries import EntryState, MemoryLedger
 from adjudge._types import ApprovalDecision, CallContext, Principal
 
 

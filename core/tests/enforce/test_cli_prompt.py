@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from adjudge._approvals import cli_prompt_approval
+from adjudge._enforcement.approvals import cli_prompt_approval
 from adjudge._types import (
     ActionRequest,
     ApprovalRequest,

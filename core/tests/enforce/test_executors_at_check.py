@@ -2,8 +2,8 @@
 
 import pytest
 
-from adjudge._executors import inline_executor, route_executor
-from adjudge._tools import tool
+from adjudge._enforcement.tools import tool
+from adjudge._executors.routing import inline_executor, route_executor
 from adjudge._types import ActionResult, Outcome
 
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from adjudge._cancel import CancelToken
-from adjudge._proposal import InvalidArguments, ProposedCall
+from adjudge._arguments.proposal import InvalidArguments, ProposedCall
+from adjudge._enforcement.cancel import CancelToken
 from adjudge._types import CallContext, Outcome, Principal, ToolMetadata
 from adjudge._values import FrozenDict
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adjudge._guard import ToolGuard
-from adjudge._ledger import MemoryLedger
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._ledger.entries import MemoryLedger
 from adjudge._types import Principal
 from adjudge.errors import GovernError
 from adjudge.policy import compile_policy
@@ -87,7 +87,7 @@ async def test_an_extra_that_is_no_json_denies(bench, check, extra):
 
 async def test_an_exception_that_cannot_say_what_it_is_stays_itself(bench, govern):
     """Law 1: a body's exception is raised again even if its text cannot be had."""
-    from adjudge._proposal import ProposedCall
+    from adjudge._arguments.proposal import ProposedCall
 
     class Mute(Exception):
         def __str__(self):

@@ -5,11 +5,11 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge._approvals import pause_approval
-from adjudge._guard import ToolGuard
-from adjudge._ledger import MemoryLedger
-from adjudge._sinks import required_sink
-from adjudge._tools import ToolSet, tool
+from adjudge._enforcement.approvals import pause_approval
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._enforcement.tools import ToolSet, tool
+from adjudge._ledger.entries import MemoryLedger
+from adjudge._record.sinks import required_sink
 from adjudge._types import ApprovalDecision, Outcome
 from adjudge.policy import compile_policy
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from adjudge._ledger import EntryState, LedgerEntry, MemoryLedger
-from adjudge._ledger_codec import decode_entry, encode_entry
-from adjudge._ledger_sqlite import SQLiteLedger
+from adjudge._ledger.codec import decode_entry, encode_entry
+from adjudge._ledger.entries import EntryState, LedgerEntry, MemoryLedger
+from adjudge._ledger.sqlite import SQLiteLedger
 from adjudge._types import Principal
 from adjudge._values import FrozenDict, OpaqueValue
 from adjudge.errors import LedgerError

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from adjudge._approvals import auto_approve, auto_deny
-from adjudge._proposal import ProposedCall
+from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.approvals import auto_approve, auto_deny
 from adjudge._types import Outcome
 
 PRE = {"id": "pre", "phase": "pre"}

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adjudge._approvals import pause_approval
-from adjudge._guard import ToolGuard
-from adjudge._ledger import EntryState, MemoryLedger
+from adjudge._enforcement.approvals import pause_approval
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._ledger.entries import EntryState, MemoryLedger
 from adjudge._types import ApprovalDecision, Outcome, Principal
 from adjudge.errors import GovernError
 from adjudge.policy import PolicyLayer, compile_policy
@@ -371,7 +371,7 @@ async def test_one_of_several_sets_cannot_edit_a_paused_call(bench, check, resum
 
 async def test_a_required_record_that_fails_leaves_nothing_to_resume(bench, check, resume, ledger):
     """A pause that could not be recorded is denied, and its entry grants nothing."""
-    from adjudge._sinks import required_sink
+    from adjudge._record.sinks import required_sink
 
     ids = []
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adjudge._approvals import auto_approve
-from adjudge._sinks import required_sink
+from adjudge._enforcement.approvals import auto_approve
+from adjudge._record.sinks import required_sink
 from adjudge._types import Outcome
 
 
@@ -92,7 +92,7 @@ async def test_a_failing_required_sink_does_not_starve_the_others(bench, check):
 
 async def test_secrets_are_out_of_the_record_and_in_the_body(bench, check):
     """Redaction is on by default, and changes nothing that runs."""
-    from adjudge._tools import tool
+    from adjudge._enforcement.tools import tool
 
     @tool()
     async def login(user: str, password: str):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adjudge._tools import tool
+from adjudge._enforcement.tools import tool
 from adjudge._types import Outcome
 from adjudge.policy import compile_policy, transform
 

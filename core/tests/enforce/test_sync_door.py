@@ -4,8 +4,8 @@ import asyncio
 import contextvars
 import threading
 
-from adjudge._proposal import ProposedCall
-from adjudge._tools import tool
+from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.tools import tool
 from adjudge._types import ApprovalDecision, CallContext, Outcome, Principal
 
 LOCAL = contextvars.ContextVar("LOCAL", default="unset")

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from adjudge._proposal import ProposedCall
-from adjudge._tools import tool
+from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.tools import tool
 from adjudge._types import CallContext, Decision, Outcome, Principal, Verdict
 from adjudge.policy import compile_policy
 

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from adjudge._tools import ToolDef, ToolSet, shadow, tool
+from adjudge._enforcement.tools import ToolDef, ToolSet, shadow, tool
 from adjudge._types import ToolMetadata
 from adjudge.errors import ToolDefinitionError
 

@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 
-from adjudge._approvals import pause_approval
-from adjudge._ledger import EntryState
-from adjudge._ledger_sqlite import SQLiteLedger
+from adjudge._enforcement.approvals import pause_approval
+from adjudge._ledger.entries import EntryState
+from adjudge._ledger.sqlite import SQLiteLedger
 from adjudge._types import ApprovalDecision, Outcome
 
 RULES = [{"id": "r0", "match": "always", "decision": "approve_required"}]
@@ -16,10 +16,10 @@ RULES = [{"id": "r0", "match": "always", "decision": "approve_required"}]
 WORKER = """
 import asyncio, json, os, sys, time
 from pathlib import Path
-from adjudge._approvals import pause_approval
-from adjudge._guard import ToolGuard
-from adjudge._ledger_sqlite import SQLiteLedger
-from adjudge._tools import ToolSet, tool
+from adjudge._enforcement.approvals import pause_approval
+from adjudge._enforcement.guard import ToolGuard
+from adjudge._ledger.sqlite import SQLiteLedger
+from adjudge._enforcement.tools import ToolSet, tool
 from adjudge._types import ApprovalDecision
 from adjudge.policy import compile_policy
 

@@ -1,6 +1,6 @@
 """The verdict table of the design, through both doors of `check`."""
 
-from adjudge._approvals import auto_approve, auto_deny
+from adjudge._enforcement.approvals import auto_approve, auto_deny
 from adjudge._types import Outcome, Verdict
 
 PROPOSED = ["step.proposed", "policy.evaluated"]
@@ -185,7 +185,7 @@ async def test_without_sinks_no_event_is_built(bench, check):
 
 async def test_bodies_get_plain_values_of_their_own(bench, check):
     """Clause 29: what a body does to its arguments reaches neither the caller nor the request."""
-    from adjudge._tools import tool
+    from adjudge._enforcement.tools import tool
 
     seen = []
 

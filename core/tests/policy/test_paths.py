@@ -2,9 +2,14 @@
 
 import pytest
 
-from adjudge.policy._paths import PathProblem, parse_argument_path, parse_leaf, parse_reference
-from adjudge.policy._suggest import is_one_edit_apart
-from adjudge.policy._words import OPERATORS
+from adjudge.policy._reading.paths import (
+    PathProblem,
+    parse_argument_path,
+    parse_leaf,
+    parse_reference,
+)
+from adjudge.policy._reading.suggest import is_one_edit_apart
+from adjudge.policy._reading.words import OPERATORS
 
 
 def read(text, **options):

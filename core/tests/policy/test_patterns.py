@@ -8,7 +8,7 @@ from re import _parser
 
 import pytest
 
-from adjudge.policy._patterns import (
+from adjudge.policy._patterns.pattern import (
     MAX_LINEAR,
     MAX_PATTERN,
     MAX_QUADRATIC,

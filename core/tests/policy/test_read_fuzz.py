@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import PolicySource
-from adjudge.policy._source import read_policy
-from adjudge.policy._words import COMBINING, OPERATORS
+from adjudge.policy._reading.source import read_policy
+from adjudge.policy._reading.words import COMBINING, OPERATORS
 
 WORDS = (
     *OPERATORS,

@@ -3,9 +3,9 @@
 import pytest
 
 from adjudge.errors import PolicyCompileError
-from adjudge.policy._json import JsonSyntax, read_json
-from adjudge.policy._nodes import Problems
-from adjudge.policy._source import read_policy
+from adjudge.policy._reading.json_source import JsonSyntax, read_json
+from adjudge.policy._reading.nodes import Problems
+from adjudge.policy._reading.source import read_policy
 
 
 def problems_of(text):

@@ -10,7 +10,7 @@ from adjudge._types import Obligation, Verdict
 from adjudge._values import FrozenDict, FrozenList
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import AllOf, Always, AnyOf, Defaults, Leaf, Not, Path, Ref
-from adjudge.policy._source import MAX_TEXT, read_policy
+from adjudge.policy._reading.source import MAX_TEXT, read_policy
 
 
 def match_of(match, **sections):

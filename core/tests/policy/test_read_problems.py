@@ -6,7 +6,7 @@ import pytest
 
 from adjudge._types import Verdict
 from adjudge.errors import PolicyCompileError
-from adjudge.policy._source import read_policy
+from adjudge.policy._reading.source import read_policy
 
 ALWAYS = {"match": "always"}
 

@@ -5,7 +5,7 @@ import builtins
 import pytest
 
 from adjudge.errors import PolicyCompileError
-from adjudge.policy._source import read_policy
+from adjudge.policy._reading.source import read_policy
 
 
 def problems_of(text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adjudge.policy._scalars import read_plain
+from adjudge.policy._reading.scalars import read_plain
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from adjudge.policy import (
     last_layer_wins,
     strict_overrides_loose,
 )
-from adjudge.policy._source import read_policy
+from adjudge.policy._reading.source import read_policy
 
 VERDICTS = [
     "allow",

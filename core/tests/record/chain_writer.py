@@ -11,7 +11,7 @@ import sys
 import threading
 from datetime import UTC, datetime
 
-from adjudge import _chain
+from adjudge._record import chain as _chain
 from adjudge._types import AuditEvent
 
 THREADS = 8

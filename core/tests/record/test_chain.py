@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from adjudge import _filelock
-from adjudge._chain import GENESIS_HASH, hash_chained_sink
-from adjudge._recorder import Recorder
-from adjudge._verify import verify_chain
+from adjudge._record import filelock as _filelock
+from adjudge._record.chain import GENESIS_HASH, hash_chained_sink
+from adjudge._record.recorder import Recorder
+from adjudge._record.verification import verify_chain
 from adjudge.errors import RecordError
 
 

@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from adjudge._verify import verify_chain
+from adjudge._record.verification import verify_chain
 
 WRITER = Path(__file__).with_name("chain_writer.py")
 THREADS = 8

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._record import event_to_record, record_line, to_json
+from adjudge._record.format import event_to_record, record_line, to_json
 from adjudge._values import OpaqueValue
 
 
@@ -123,7 +123,7 @@ def _kinds(value):
 def test_another_process_gives_the_same_line(event):
     """The form does not depend on the process: hash seeds, addresses or the order of a set."""
     script = (
-        "from adjudge._record import record_line, to_json;"
+        "from adjudge._record.format import record_line, to_json;"
         "print(record_line(to_json({'b': {'x', 'y', 'z'}, 'a': object()})))"
     )
     lines = {

@@ -13,9 +13,9 @@ import weakref
 
 import pytest
 
-from adjudge._loop import LoopThread, run_on
-from adjudge._recorder import Recorder
-from adjudge._sinks import multi_sink, noop_sink, required_sink
+from adjudge._enforcement.loop import LoopThread, run_on
+from adjudge._record.recorder import Recorder
+from adjudge._record.sinks import multi_sink, noop_sink, required_sink
 from adjudge.errors import RecordError
 
 SHORT = 0.15

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import pytest
 
-from adjudge._redact import REDACTED, apply_redactor, default_redactor, no_redaction
-from adjudge._secrets import is_secret_name, redact_text
+from adjudge._record.redaction import REDACTED, apply_redactor, default_redactor, no_redaction
+from adjudge._record.secrets import is_secret_name, redact_text
 from adjudge._values import digest, freeze_object
 
 SECRETS = ("s3cr3t-a", "s3cr3t-b", "s3cr3t-c", "s3cr3t-d", "s3cr3t-e", "s3cr3t-f")

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from adjudge._record import RECORD_FIELDS
-from adjudge._sinks import (
+from adjudge._record.format import RECORD_FIELDS
+from adjudge._record.sinks import (
     callback_sink,
     jsonl_sink,
     multi_sink,

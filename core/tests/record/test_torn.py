@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge._chain import hash_chained_sink
-from adjudge._lines import chain_line
-from adjudge._record import event_to_record
-from adjudge._verify import Residue, verify_chain
+from adjudge._record.chain import hash_chained_sink
+from adjudge._record.format import event_to_record
+from adjudge._record.lines import chain_line
+from adjudge._record.verification import Residue, verify_chain
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from adjudge._chain import hash_chained_sink
-from adjudge._lines import GENESIS_HASH, chain_line
-from adjudge._verify import verify_chain
+from adjudge._record.chain import hash_chained_sink
+from adjudge._record.lines import GENESIS_HASH, chain_line
+from adjudge._record.verification import verify_chain
 from adjudge.errors import RecordError
 
 COUNT = 8

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjudge.policy._locations import glob_matches, host_matches, is_under, parse_host
-from adjudge.policy._patterns import SubjectTooLong, compile_pattern
+from adjudge.policy._patterns.pattern import SubjectTooLong, compile_pattern
 from reference.equality import equal, kind
 from reference.logic import Truth, every, some, truth
 from reference.reading import World

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._arguments import parse_arguments
+from adjudge._arguments.parsing import parse_arguments
 from adjudge._values import MAX_DEPTH, MAX_INT_DIGITS, FrozenDict
 from adjudge.errors import ArgumentsRefused, NotAnObject
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from adjudge._projection import project, project_object
+from adjudge._arguments.projection import project, project_object
 from adjudge._values import MAX_DEPTH, FrozenDict, OpaqueValue
 from adjudge.errors import ArgumentsRefused
 

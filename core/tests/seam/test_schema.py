@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from adjudge._schema import normalise
+from adjudge._arguments.schema import normalise
 from adjudge._values import FrozenDict, canonical_json
 from adjudge.errors import ArgumentsRefused
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from adjudge._approvals import escaped
+from adjudge._enforcement.approvals import escaped
 from adjudge._types import Verdict
 from adjudge.cli._output import complain, say, say_json
 from adjudge.errors import PolicyCompileError

@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from adjudge._approvals import escaped
-from adjudge._verify import VerifyResult, verify_chain
+from adjudge._enforcement.approvals import escaped
+from adjudge._record.verification import VerifyResult, verify_chain
 from adjudge.cli._output import complain, say, say_json
 from adjudge.errors import RecordError
 

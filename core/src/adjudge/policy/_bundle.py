@@ -23,8 +23,8 @@ from adjudge.policy._layers import (
 )
 from adjudge.policy._model import Defaults, PolicySource
 from adjudge.policy._python_rules import PythonRule, named, priorities_of
+from adjudge.policy._reading.source import read_policy
 from adjudge.policy._resolving import paths_to_resolve
-from adjudge.policy._source import read_policy
 from adjudge.policy._verdicts import strictest
 
 __all__ = [

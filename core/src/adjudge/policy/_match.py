@@ -19,7 +19,7 @@ from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
 from adjudge.policy._kleene import Matcher, all_of, any_of, first_fault, negation
 from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Path, Place, Ref
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
-from adjudge.policy._patterns import SubjectTooLong, UnsafePattern, compile_pattern
+from adjudge.policy._patterns.pattern import SubjectTooLong, UnsafePattern, compile_pattern
 from adjudge.policy._subjects import Subject, subject
 
 __all__ = ["Matcher", "Reading", "compile_match", "literal_tools"]

@@ -1,7 +1,7 @@
 """A policy as it was read, before it is compiled: plain frozen values, no behaviour.
 
-The reader (`_read.py`) makes a `PolicySource` from YAML, JSON, TOML or a dict; the compiler
-(`_compile.py`) and the reference evaluator in the tests both start from it. `ne`, `not_in` and
+The reader (`_reading`) makes a `PolicySource` from YAML, JSON, TOML or a dict; the compiler
+(`_compile`) and the reference evaluator in the tests both start from it. `ne`, `not_in` and
 `not_between` are already `Not` over `eq`, `in` and `between`; named predicates are already put in
 place.
 """

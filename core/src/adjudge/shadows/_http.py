@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from adjudge._redact import REDACTED
-from adjudge._secrets import is_secret_name, redact_text
+from adjudge._record.redaction import REDACTED
+from adjudge._record.secrets import is_secret_name, redact_text
 
 __all__ = ["http_shadow"]
 

@@ -1,0 +1,1 @@
+"""What a call carries: strict parsing, schemas, projections, the proposal itself."""

@@ -1,0 +1,1 @@
+"""Enforcing a decision: the guard, mediation, its drivers, approvals, tools."""

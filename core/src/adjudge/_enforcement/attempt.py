@@ -1,0 +1,272 @@
+"""What one attempt at a call knows of itself, and the steps that every verdict shares.
+
+Emitting events, keeping the ledger's entry, discharging obligations, and the guarantee that a
+terminal event comes once. `mediation.py` puts the steps in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+from adjudge._enforcement.doors import Door
+from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
+from adjudge._enforcement.settings import Settings
+from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
+from adjudge._record.redaction import apply_redactor
+from adjudge._types import (
+    ActionRequest,
+    ActionResult,
+    AuditEvent,
+    Decision,
+    Obligation,
+    ObligationOutcome,
+    Outcome,
+)
+from adjudge._values import EMPTY, FrozenDict
+from adjudge.errors import RecordError
+
+__all__ = [
+    "Attempt",
+    "Refusal",
+    "Steps",
+    "failure_text",
+    "final_request",
+]
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Effect, Any, T]
+
+
+class Refusal(Exception):
+    """Why a body may not run; becomes a denial by value.
+
+    `discharges` says which of the decision's obligations run on it: "all" (a rule's own denial),
+    "always" (those so marked) or "none".
+    """
+
+    def __init__(self, code: str, reason: str, *, discharges: str = "always") -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.discharges = discharges
+
+
+def failure_text(error: BaseException) -> str:
+    """Name an exception's type and what it says."""
+    try:
+        said = str(error)
+    except Exception:
+        # An exception that cannot say what it is must not take the place of another.
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+class Attempt:
+    """The state of one attempt at one call."""
+
+    __slots__ = (
+        "arguments",
+        "context",
+        "correlation_id",
+        "decision",
+        "door",
+        "ended",
+        "entry",
+        "extra",
+        "holder",
+        "outcomes",
+        "request",
+        "result",
+        "sent",
+        "seq",
+        "settings",
+        "settled",
+        "started",
+    )
+
+    def __init__(
+        self,
+        settings: Settings,
+        door: Door,
+        seq: int,
+        arguments: str | Mapping[str, Any] = EMPTY,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        context: Callable[[], Any] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.door = door
+        self.seq = seq
+        self.arguments = arguments
+        self.extra = extra
+        self.context = context
+        self.correlation_id = settings.correlation_id
+        self.sent: FrozenDict = EMPTY
+        """The original arguments, before any default."""
+        self.request: ActionRequest | None = None
+        self.decision: Decision | None = None
+        self.entry: LedgerEntry | None = None
+        """The ledger's entry of this occurrence, while it is ours; `holder` is our name there."""
+        self.holder = ""
+        self.outcomes: dict[int, ObligationOutcome] = {}
+        """What came of the decision's obligations so far, by their place."""
+        self.started = False
+        """Whether the body has been called."""
+        self.result: ActionResult | None = None
+        """What the call came to, once that is certain."""
+        self.settled = False
+        """Whether the outcome stands: a record that fails from here on changes nothing."""
+        self.ended = False
+        """Whether the terminal event is out."""
+
+    @property
+    def occurrence(self) -> str:
+        """Name this one attempt at this one call among all."""
+        return f"{self.correlation_id}/{self.seq}/{self.door.attempt}"
+
+    def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
+        """Record one event; a required sink's `RecordError` passes while the outcome is open."""
+        settings = self.settings
+        if not settings.records:
+            return
+        event = AuditEvent(
+            self.correlation_id,
+            settings.policy.id,
+            self.seq,
+            kind,
+            settings.now(),
+            apply_redactor(
+                settings.redact, {"tool": self.door.tool, "attempt": self.door.attempt, **body}
+            ),
+        )
+        try:
+            yield Emit(event)
+        except RecordError:
+            if not self.settled:
+                raise
+
+    def end(self, outcome: Outcome, body: Mapping[str, Any]) -> Steps[None]:
+        """Record the terminal event, once."""
+        if self.ended:
+            return
+        self.ended = self.settled = True
+        verdict = {} if self.decision is None else {"verdict": self.decision.verdict.value}
+        yield from self.emit(f"action.{outcome.value}", {**verdict, **body})
+
+    def record_judgment(
+        self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
+    ) -> Steps[None]:
+        """Record `policy.evaluated`, which a required sink must take before the body may run."""
+        if not self.settings.records:
+            return
+        body: dict[str, Any] = {
+            "verdict": decision.verdict.value,
+            "reason": decision.reason,
+            "matched_rules": decision.matched_rules,
+            "phase": phase,
+            "environment": request.context.environment,
+        }
+        effective = edited if edited is not None else decision.effective_args
+        if effective is not None:
+            body["effective_args"] = effective
+        yield from self.emit("policy.evaluated", body)
+
+    def claim_entry(self, expected: EntryState) -> Steps[bool]:
+        """Take the entry for this attempt alone; False where it expired or is somebody else's."""
+        ledger = self.settings.ledger
+        assert ledger is not None
+        assert self.entry is not None
+        if not self.holder:
+            self.holder = self.settings.new_id()
+        claimed = yield UseLedger(
+            ledger.claim,
+            (self.entry.id,),
+            {"expected": expected, "holder": self.holder, "now": self.settings.now()},
+            may_block=True,
+        )
+        self.entry = checked_claim(claimed, self.holder)
+        return self.entry is not None
+
+    def settle_entry(
+        self, state: EntryState, *, grants: tuple[str, ...] | None = None, outcome: str | None
+    ) -> Steps[None]:
+        """Put down in the ledger what became of the entry, if it is ours."""
+        ledger, entry = self.settings.ledger, self.entry
+        if ledger is None or entry is None:
+            return
+        if entry.state is not EntryState.CLAIMED:
+            # Nobody has answered; or our own claim went through, and its answer was cut off.
+            yield from self.claim_entry(entry.state)
+        self.entry = None
+        ours = yield UseLedger(
+            ledger.settle,
+            (entry.id,),
+            {
+                "holder": self.holder,
+                "state": state,
+                "grants": entry.grants if grants is None else grants,
+                "outcome": outcome,
+            },
+            may_block=True,
+        )
+        if not ours:
+            yield UseLedger(
+                ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True
+            )
+
+    # Obligations (clause 25)
+
+    def discharge(
+        self, phase: str | None, request: ActionRequest, *, always_only: bool = False
+    ) -> Steps[ObligationOutcome | None]:
+        """Run the decision's obligations of a phase (None: of both), each once.
+
+        The first `pre` that fails ends the phase and is the answer.
+        """
+        assert self.decision is not None
+        for index, obligation in enumerate(self.decision.obligations):
+            if index in self.outcomes or phase not in (None, obligation.phase):
+                continue
+            if always_only and obligation.on != "always":
+                continue
+            outcome = yield from self._discharge_one(obligation, request)
+            self.outcomes[index] = outcome
+            if phase == "pre" and not outcome.fulfilled:
+                return outcome
+        return None
+
+    def _discharge_one(
+        self, obligation: Obligation, request: ActionRequest
+    ) -> Steps[ObligationOutcome]:
+        about = {"id": obligation.id, "phase": obligation.phase}
+        yield from self.emit("obligation.required", about)
+        registry = self.settings.obligations
+        handler = None if registry is None else registry.get(obligation.id)
+        error: str | None = None
+        if registry is None:
+            error = "no obligations are configured"
+        elif handler is None:
+            error = f"no obligation is called {obligation.id!r}"
+        else:
+            try:
+                answer = yield Discharge(
+                    handler, (obligation, request, request.context), may_block=True
+                )
+            except Exception as raised:
+                error = failure_text(raised)
+            else:
+                error = "the handler answered False" if answer is False else None
+        if error is None:
+            yield from self.emit("obligation.fulfilled", about)
+        else:
+            yield from self.emit("obligation.failed", {**about, "error": error})
+        return ObligationOutcome(obligation.id, obligation.phase, error is None, error)
+
+
+def final_request(request: ActionRequest, decision: Decision) -> ActionRequest:
+    """Give the request with the arguments to execute, preview or ask about."""
+    if decision.effective_args is None:
+        return request
+    return replace(request, args=decision.effective_args)

@@ -1,0 +1,259 @@
+"""The door to everything that is governed: `ToolGuard`.
+
+It holds what does not change between calls (policy, tools, handlers, sinks, ledger), numbers the
+calls, and hands each to mediation through the async or the sync driver. One guard serves many
+tasks and threads at once. It decides nothing itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from adjudge._arguments.proposal import Effective, ProposedCall
+from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_deny
+from adjudge._enforcement.cancel import Cancelled
+from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
+from adjudge._enforcement.drivers import drive, drive_sync
+from adjudge._enforcement.effects import Mediating
+from adjudge._enforcement.loop import LoopThread
+from adjudge._enforcement.mediation import Mediation
+from adjudge._enforcement.resumption import resume_entry
+from adjudge._enforcement.settings import ObligationHandler, Policy, Settings
+from adjudge._enforcement.tools import ToolSet
+from adjudge._ledger.entries import Ledger
+from adjudge._record.redaction import Redactor, default_redactor
+from adjudge._record.sinks import Recorder, Sink
+from adjudge._types import ApprovalDecision, CallContext, GovernedCall, Principal
+from adjudge.errors import GovernError
+from adjudge.policy import evaluate
+
+if TYPE_CHECKING:
+    from adjudge._executors.routing import Executor
+
+__all__ = ["ContextSource", "ToolGuard"]
+
+ContextSource = Callable[[], CallContext | Awaitable[CallContext]]
+
+_ANONYMOUS = Principal("user", "anonymous")
+
+
+class ToolGuard:
+    """Judges tool calls, carries out the verdict, and records it.
+
+    `on_approval` is a handler or `pause_approval(ledger)`; without one, what needs approval is
+    refused. `executor` runs the tools of `check`. `obligations` and `shadows` are looked up by id
+    and by tool name. `cancel` is read immediately before each body. `environment` None means that
+    nobody supplied one. Close the guard, or use it as a context manager, to stop the thread that
+    the sync door may have started.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        tools: ToolSet | None = None,
+        principal: Principal = _ANONYMOUS,
+        environment: str | None = None,
+        workspace: str = ".",
+        on_approval: ApprovalHandler | PauseApproval | None = None,
+        executor: Executor | None = None,
+        sinks: Iterable[Sink] = (),
+        correlation_id: str | None = None,
+        obligations: Mapping[str, ObligationHandler] | None = None,
+        ledger: Ledger | None = None,
+        shadows: Mapping[str, Callable[..., Any]] | None = None,
+        cancel: Cancelled | None = None,
+        redact: Redactor | None = None,
+    ) -> None:
+        approval = on_approval if on_approval is not None else auto_deny()
+        sinks = tuple(sinks)
+        self._tools = ToolSet() if tools is None else tools
+        _check(policy, self._tools, approval, ledger)
+        if isinstance(approval, PauseApproval):
+            ledger = approval.ledger
+        self._doors = {
+            item.name: ToolDoor(item, self._tools.signature(item.name), executor)
+            for item in self._tools
+        }
+        self._thread = LoopThread()
+        self._recorder = Recorder(sinks, loop=self._thread.loop)
+        self._next_number = itertools.count().__next__
+        self._settings = Settings(
+            policy=policy,
+            evaluate=evaluate,
+            correlation_id=correlation_id if correlation_id is not None else uuid.uuid4().hex,
+            records=bool(sinks),
+            principal=principal,
+            environment=environment,
+            workspace=workspace,
+            approval=approval,
+            obligations=obligations,
+            ledger=ledger,
+            shadows=dict(shadows or {}),
+            cancel=cancel,
+            now=_now,
+            new_id=_new_id,
+            redact=redact if redact is not None else default_redactor(),
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """The policy bundle that decides."""
+        policy: Policy = self._settings.policy
+        return policy
+
+    @property
+    def tools(self) -> ToolSet:
+        """The tools that `check` runs."""
+        return self._tools
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """Where approvals and pauses are kept, if anywhere."""
+        return self._settings.ledger
+
+    @property
+    def correlation_id(self) -> str:
+        """What all events of this guard have in common."""
+        return self._settings.correlation_id
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the policy could require an approval."""
+        return self.policy.may_ask
+
+    @property
+    def pauses(self) -> bool:
+        """Whether a call that needs approval is left pending rather than asked about in place."""
+        return isinstance(self._settings.approval, PauseApproval)
+
+    async def check(
+        self,
+        name: str,
+        args: Mapping[str, Any] | str,
+        *,
+        extra: Mapping[str, Any] | None = None,
+    ) -> GovernedCall:
+        """Govern one call of a tool of the guard's `ToolSet`, and run it if it may.
+
+        `args` are named values, or the model's own JSON text. Denials, failures of the tool and
+        previews are values; only a cancellation and the like is raised. A sync tool runs in a
+        thread of its own, which a cancellation leaves behind.
+        """
+        return await drive(self._checking(name, args, extra), self._recorder)
+
+    def check_sync(
+        self,
+        name: str,
+        args: Mapping[str, Any] | str,
+        *,
+        extra: Mapping[str, Any] | None = None,
+    ) -> GovernedCall:
+        """Do what `check` does, for callers without an event loop."""
+        return drive_sync(self._checking(name, args, extra), self._recorder, self._thread)
+
+    async def govern_call(
+        self,
+        call: ProposedCall,
+        execute: Callable[[Effective], Awaitable[Any]],
+        *,
+        context: ContextSource | None = None,
+    ) -> GovernedCall:
+        """Govern one call that a framework proposes; `execute` is its continuation to the body.
+
+        What `execute` returns is `result.value`, untouched; what it raises is recorded and raised
+        again, unchanged.
+        """
+        return await drive(self._governing(call, execute, context), self._recorder)
+
+    def govern_call_sync(
+        self,
+        call: ProposedCall,
+        execute: Callable[[Effective], Any],
+        *,
+        context: ContextSource | None = None,
+    ) -> GovernedCall:
+        """Do what `govern_call` does, for callers without an event loop."""
+        return drive_sync(self._governing(call, execute, context), self._recorder, self._thread)
+
+    async def resume(self, pending_id: str, answer: ApprovalDecision) -> GovernedCall:
+        """Go on with a call that `check` left pending, with a person's answer (clause 24)."""
+        return await drive(self._resuming(pending_id, answer), self._recorder)
+
+    def resume_sync(self, pending_id: str, answer: ApprovalDecision) -> GovernedCall:
+        """Do what `resume` does, for callers without an event loop."""
+        return drive_sync(self._resuming(pending_id, answer), self._recorder, self._thread)
+
+    def close(self) -> None:
+        """Stop the guard's loop thread, if it was started; a later call would start it again."""
+        self._thread.close()
+
+    def __enter__(self) -> ToolGuard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> ToolGuard:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def _door(self, name: str) -> Door:
+        door = self._doors.get(name)
+        return UnknownToolDoor(name) if door is None else door
+
+    def _checking(
+        self, name: str, args: Mapping[str, Any] | str, extra: Mapping[str, Any] | None
+    ) -> Mediating:
+        door = self._door(name)
+        return Mediation(self._settings, door, self._next_number(), args, extra=extra).run()
+
+    def _governing(
+        self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
+    ) -> Mediating:
+        return Mediation(
+            self._settings,
+            FrameworkDoor(call, execute),
+            self._next_number(),
+            call.arguments,
+            context=context,
+        ).run()
+
+    def _resuming(self, pending_id: str, answer: ApprovalDecision) -> Mediating:
+        return resume_entry(
+            self._settings,
+            pending_id,
+            answer,
+            next_seq=self._next_number,
+            door_for=self._door,
+        )
+
+
+def _check(policy: object, tools: object, approval: object, ledger: Ledger | None) -> None:
+    if isinstance(policy, str | bytes | Mapping):
+        raise GovernError("The policy is not compiled; give compile_policy(...) of it.")
+    if not isinstance(tools, ToolSet):
+        raise GovernError(
+            f"tools is a {type(tools).__name__}; give ToolSet.from_functions(...) of it."
+        )
+    if isinstance(approval, PauseApproval):
+        if ledger is not None and ledger is not approval.ledger:
+            raise GovernError("ledger and on_approval name two ledgers; give the same to both.")
+    elif not callable(approval):
+        raise GovernError(
+            f"on_approval is a {type(approval).__name__}; give a handler or pause_approval(ledger)."
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

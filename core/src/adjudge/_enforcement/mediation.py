@@ -1,0 +1,298 @@
+"""The one implementation of the five verdicts: a generator without I/O.
+
+It yields effects and receives their outcomes, from the proposal to the terminal event; a driver,
+sync or async, carries them out. Each attempt ends in exactly one terminal event, whatever fails,
+is cancelled or misbehaves, and whatever fails before the body ends in a denial by value (laws 4
+and 7).
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from adjudge._enforcement.admission import Admission
+from adjudge._enforcement.approvals import PauseApproval
+from adjudge._enforcement.asking import ask_handler, pause
+from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
+from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
+from adjudge._executors.inline import call_arguments
+from adjudge._ledger.entries import EntryState
+from adjudge._texts import dry_run_text
+from adjudge._types import (
+    ActionRequest,
+    ActionResult,
+    Decision,
+    GovernedCall,
+    Outcome,
+    PendingApproval,
+    Verdict,
+)
+from adjudge._values import EMPTY, freeze, thaw
+from adjudge.errors import LedgerError, RecordError
+
+__all__ = ["Mediation"]
+
+
+class Mediation(Admission):
+    """One attempt at one call, from the proposal to the terminal event."""
+
+    __slots__ = ()
+
+    def run(self) -> Mediating:
+        """Mediate a proposal."""
+        return self._guarded(self._from_proposal())
+
+    def _guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
+        """Turn whatever goes wrong on the way into the one terminal event that it deserves."""
+        try:
+            try:
+                return (yield from steps)
+            except Refusal as refused:
+                return (yield from self._denied(refused))
+            except RecordError as error:
+                return (
+                    yield from self._denied(Refusal("record_failed", str(error), discharges="none"))
+                )
+            except LedgerError as error:
+                return (yield from self._denied(Refusal("ledger_failed", str(error))))
+            except Exception as error:
+                if self.started:
+                    raise
+                refusal = Refusal("internal_error", f"the guard failed: {failure_text(error)}")
+                return (yield from self._denied(refusal))
+        except BaseException as error:
+            return (yield from self._aborted(error))
+
+    def _from_proposal(self) -> Steps[GovernedCall | Raised]:
+        request, unread = yield from self.admit()
+        if unread is not None:
+            return (yield from self._unread(unread))
+        if not self.door.known:
+            raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
+        request, decision = yield from self.judge(request)
+        self.request, self.decision = request, decision
+        if self.settings.records:
+            yield from self.record_judgment(request, decision, phase="propose")
+        return (yield from self._enforce(request, decision))
+
+    def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
+        """Let the framework answer arguments that get no verdict, or say what is wrong."""
+        code = "invalid_arguments"
+        execution = self.door.unjudged()
+        if execution is not None:
+            return (yield from self._execute(execution, code=code, problem=problem))
+        self.result = ActionResult(False, None, problem, code)
+        yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
+        return self.governed(Outcome.FAILED)
+
+    # Verdicts
+
+    def _enforce(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
+        verdict = decision.verdict
+        if verdict is Verdict.DENY:
+            raise Refusal("denied", decision.reason, discharges="all")
+        if verdict is Verdict.DRY_RUN:
+            return (yield from self._preview(final_request(request, decision)))
+        if verdict is Verdict.APPROVE_REQUIRED:
+            approval = self.settings.approval
+            if isinstance(approval, PauseApproval):
+                pending = yield from pause(self, request, decision, approval)
+                return self.governed(Outcome.PENDING, pending)
+            decision = yield from ask_handler(self, request, decision, approval)
+            assert self.request is not None
+            request = self.request
+        return (yield from self.carry_out(request, decision))
+
+    def _preview(self, request: ActionRequest) -> Steps[GovernedCall]:
+        """Run the shadow, never the body."""
+        failed = yield from self.discharge("pre", request, always_only=True)
+        if failed is not None:
+            raise Refusal("obligation_failed", f"the obligation {failed.id} failed: {failed.error}")
+        shadow = self.settings.shadow_of(self.door)
+        if shadow is None:
+            raise Refusal(
+                "no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it"
+            )
+        try:
+            value = yield Preview(shadow, (), call_arguments(request), may_block=True)
+            preview = freeze(value, where="preview")
+            dry_run_text(preview)
+        except Exception as error:
+            raise Refusal(
+                "shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}"
+            ) from error
+        yield from self.discharge(None, request, always_only=True)
+        self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes.values()))
+        yield from self.end(Outcome.PREVIEWED, {"preview": preview})
+        return self.governed(Outcome.PREVIEWED)
+
+    def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
+        """Run the body, which may run, between its obligations and after the last checks."""
+        final = final_request(request, decision)
+        if decision.obligations:
+            failed = yield from self.discharge("pre", final)
+            if failed is not None:
+                raise Refusal(
+                    "obligation_failed", f"the obligation {failed.id} failed: {failed.error}"
+                )
+        isolation = self.door.unrouted_isolation(final.declared)
+        if isolation is not None:
+            raise Refusal(
+                "isolation_unrouted",
+                f"the tool {final.tool} declares the isolation {isolation!r}, "
+                "and nothing here provides it",
+            )
+        execution = self.door.execution(final, changed=final is not request)
+        self._check_cancelled()
+        return (yield from self._execute(execution))
+
+    def _check_cancelled(self) -> None:
+        token = self.settings.cancel
+        if token is None:
+            return
+        try:
+            cancelled, reason = token.cancelled, token.reason
+        except Exception as error:
+            raise Refusal("cancelled", f"the cancel token failed: {failure_text(error)}") from error
+        if cancelled is not False:
+            raise Refusal("cancelled", f"cancelled: {reason}" if reason else "cancelled")
+
+    # The body
+
+    def _execute(
+        self, execution: Execute, *, code: str = "", problem: str | None = None
+    ) -> Steps[GovernedCall | Raised]:
+        """Run the body and record what became of it.
+
+        With `code` this only lets a framework refuse the arguments itself.
+        """
+        door = self.door
+        self.started = True
+        began = perf_counter()
+        try:
+            value = yield execution
+        except BaseException as error:
+            elapsed = (perf_counter() - began) * 1000
+            return (yield from self._body_raised(error, elapsed, code, problem))
+        elapsed = (perf_counter() - began) * 1000
+        self.settled = True
+        if code:
+            result = ActionResult(False, value, problem, code, elapsed)
+        elif door.returns_result:
+            result = _checked_result(value, elapsed)
+        else:
+            result = ActionResult(True, value, None, "", elapsed)
+        return (yield from self._finish(result))
+
+    def _body_raised(
+        self, error: BaseException, elapsed: float, code: str, problem: str | None
+    ) -> Steps[GovernedCall | Raised]:
+        door = self.door
+        if isinstance(error, CancelledError) or not isinstance(
+            error, (Exception, *door.control_flow)
+        ):
+            raise error
+        if isinstance(error, door.control_flow):
+            self.settled = True
+            yield from self._settle(Outcome.SUSPENDED)
+            yield from self.emit("action.suspended", {})
+            self.ended = True
+            return Raised(error)
+        self.settled = True
+        text = failure_text(error) if problem is None else problem
+        call = yield from self._finish(
+            ActionResult(False, None, text, code or "tool_error", elapsed)
+        )
+        return Raised(error) if door.raises else call
+
+    def _finish(self, result: ActionResult) -> Steps[GovernedCall]:
+        """The body has ended: put it down in the ledger, run the `post` obligations, record it."""
+        self.result = result
+        outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
+        if self.entry is not None:
+            yield from self._settle(outcome)
+        if self.decision is not None and self.decision.obligations:
+            assert self.request is not None
+            yield from self.discharge("post", final_request(self.request, self.decision))
+            self.result = replace(result, obligations=tuple(self.outcomes.values()))
+        if self.settings.records:
+            yield from self._end_body(outcome)
+        return self.governed(outcome)
+
+    def _end_body(self, outcome: Outcome) -> Steps[None]:
+        result = self.result
+        assert result is not None
+        body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
+        if outcome is Outcome.FAILED:
+            body |= {"code": result.code, "error": result.error}
+        yield from self.end(outcome, body)
+
+    def _settle(self, outcome: Outcome) -> Steps[None]:
+        """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
+        if self.entry is None:
+            return
+        try:
+            yield from self.settle_entry(EntryState.FINISHED, outcome=outcome.value)
+        except Exception:
+            self.entry = None
+
+    # Endings without a result
+
+    def _denied(self, refusal: Refusal) -> Steps[GovernedCall]:
+        """Deny by value: no body has run, and none will."""
+        self.settled = True
+        if self.decision is not None and self.request is not None and refusal.discharges != "none":
+            yield from self.discharge(
+                None,
+                final_request(self.request, self.decision),
+                always_only=refusal.discharges == "always",
+            )
+        yield from self._settle(Outcome.DENIED)
+        self.result = ActionResult(
+            False, None, refusal.reason, refusal.code, obligations=tuple(self.outcomes.values())
+        )
+        yield from self.end(Outcome.DENIED, {"code": refusal.code, "reason": refusal.reason})
+        return self.governed(Outcome.DENIED)
+
+    def _aborted(self, error: BaseException) -> Steps[Raised]:
+        """Record, and raise again, what must go through us: a cancellation, an interrupt."""
+        self.settled = True
+        try:
+            if self.result is not None:
+                # The body has ended, and the record says so whatever came after it.
+                yield from self._end_body(Outcome.COMPLETED if self.result.ok else Outcome.FAILED)
+            elif isinstance(error, CancelledError | GeneratorExit):
+                yield from self._settle(Outcome.CANCELLED)
+                yield from self.end(Outcome.CANCELLED, {"started": self.started})
+            else:
+                yield from self._settle(Outcome.FAILED)
+                yield from self.end(
+                    Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
+                )
+        except Exception:
+            return Raised(error)
+        return Raised(error)
+
+    def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
+        """Give what the caller is told."""
+        request = self.request
+        if request is None:
+            request = ActionRequest(self.door.tool, EMPTY, None, self.own_context())
+        result = self.result
+        if result is None:
+            result = ActionResult(False, None, None, outcome.value)
+        decision = self.decision
+        if decision is None:
+            decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
+        return GovernedCall(decision, result, request, outcome, pending)
+
+
+def _checked_result(value: object, elapsed: float) -> ActionResult:
+    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool."""
+    if not isinstance(value, ActionResult) or not isinstance(value.ok, bool):
+        text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
+        return ActionResult(False, None, text, "executor_failed", elapsed)
+    return value

@@ -1,0 +1,1 @@
+"""Where the tools of `check` run: in place, in a child process, by route."""

@@ -1,0 +1,1 @@
+"""Where approvals and pauses are kept: in memory, in SQLite."""

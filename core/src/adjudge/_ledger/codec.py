@@ -1,0 +1,218 @@
+"""A ledger's entry as JSON text and back: nothing executable, and nothing taken on trust.
+
+Stores keep what never changes as the text of `encode_entry` and the few fields that do beside it.
+`decode_entry` checks each of both; an entry that is not exactly as one was written raises
+`LedgerError`, which names the field, and grants nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry
+from adjudge._types import Outcome, Principal
+from adjudge._values import canonical_json, freeze_object
+from adjudge.errors import ArgumentsRefused, LedgerError
+
+__all__ = ["decode_entry", "encode_entry"]
+
+_VERSION = 1
+_OPAQUE = '{"$secret":true}'
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_OUTCOMES = frozenset({*(outcome.value for outcome in Outcome), "expired"})
+_KINDS = frozenset({"user", "service", "agent"})
+
+
+def encode_entry(entry: LedgerEntry) -> str:
+    """Write what never changes of an entry; raises `LedgerError` for arguments that JSON lacks."""
+    who = entry.principal
+    fields = {name: getattr(entry, name) for name in _FIELDS if name != "principal"}
+    fields["version"] = _VERSION
+    fields["principal"] = {"kind": who.kind, "id": who.id, "name": who.name}
+    try:
+        text = canonical_json(fields)
+    except ArgumentsRefused as error:
+        raise LedgerError(f"The entry {entry.id!r} cannot be stored: {error}") from None
+    # Inside a text the quotes would be escaped, so this can be nothing but the marker itself.
+    if _OPAQUE in text:
+        raise LedgerError(
+            f"The entry {entry.id!r} cannot be stored: its arguments hold a secret, "
+            "which a ledger never gets to see."
+        )
+    return text
+
+
+def decode_entry(
+    id: str,
+    text: object,
+    *,
+    expires_at: datetime,
+    state: object,
+    grants: object,
+    holder: object,
+    outcome: object,
+) -> LedgerEntry:
+    """Read an entry, or raise `LedgerError` naming the field that is not what it should be."""
+    fields = _read_object(id, text)
+    if fields.keys() != {*_FIELDS, "version"}:
+        odd = sorted(fields.keys() ^ {*_FIELDS, "version"})
+        raise _bad(id, odd[0], "is missing or unknown")
+    if type(fields["version"]) is not int or fields["version"] != _VERSION:
+        raise _bad(id, "version", f"is {fields['version']!r}; this version reads {_VERSION}")
+    values: dict[str, Any] = {}
+    for name, read in _FIELDS.items():
+        try:
+            values[name] = read(fields[name])
+        except (ValueError, ArgumentsRefused) as error:
+            raise _bad(id, name, str(error)) from None
+    if values["id"] != id:
+        raise _bad(id, "id", f"is {values['id']!r}")
+    try:
+        known = EntryState(_text(state))
+    except ValueError:
+        raise _bad(id, "state", f"is {state!r}") from None
+    entry = LedgerEntry(
+        **values,
+        expires_at=expires_at,
+        state=known,
+        grants=_checked(id, "grants", _texts, grants),
+        holder=_checked(id, "holder", _optional(_text), holder),
+        outcome=_checked(id, "outcome", _optional(_outcome), outcome),
+    )
+    _check_agreement(entry)
+    return entry
+
+
+def _check_agreement(entry: LedgerEntry) -> None:
+    if (entry.outcome is not None) is not (entry.state is EntryState.FINISHED):
+        raise _bad(entry.id, "outcome", f"is {entry.outcome!r} in the state {entry.state.value}")
+    if entry.state is EntryState.CLAIMED and entry.holder is None:
+        raise _bad(entry.id, "holder", "is missing from a claimed entry")
+    if entry.state in WAITING and entry.holder is not None:
+        raise _bad(entry.id, "holder", f"is {entry.holder!r} although the entry waits")
+    if len(entry.grants) > max(1, len(entry.approver_sets)):
+        raise _bad(entry.id, "grants", "are more than there are approver sets")
+
+
+def _read_object(id: str, text: object) -> dict[str, Any]:
+    def members(pairs: list[tuple[str, Any]]) -> Any:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("has a key twice in one object")
+        if found.keys() == {"$decimal"}:
+            return _decimal(found["$decimal"])
+        for key in found:
+            if key.startswith("$") and not key.startswith("$$"):
+                raise ValueError(f"holds the tag {key!r}, which is unknown")
+        return {key.removeprefix("$"): item for key, item in found.items()}
+
+    try:
+        value = json.loads(_text(text), object_pairs_hook=members)
+    except (ValueError, RecursionError) as error:
+        raise _bad(id, "record", f"cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise _bad(id, "record", "is no object")
+    return value
+
+
+def _decimal(text: object) -> Decimal:
+    try:
+        number = Decimal(_text(text))
+    except InvalidOperation:
+        raise ValueError("holds a decimal that is none") from None
+    if not number.is_finite():
+        raise ValueError("holds a decimal that is not finite")
+    return number
+
+
+def _bad(id: str, field: str, why: str) -> LedgerError:
+    return LedgerError(f"The ledger's entry {id!r} is not as it was written: its {field} {why}.")
+
+
+def _checked(id: str, field: str, read: Callable[[object], Any], value: object) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise _bad(id, field, str(error)) from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"is a {type(value).__name__} and no text")
+    return value
+
+
+def _optional(read: Callable[[object], Any]) -> Callable[[object], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"is {value!r} and no count")
+    return value
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"is a {type(value).__name__} and no object")
+    return freeze_object(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"is a {type(value).__name__} and no list")
+    return tuple(_text(item) for item in value)
+
+
+def _text_lists(value: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"is a {type(value).__name__} and no list")
+    return tuple(_texts(item) for item in value)
+
+
+def _hex_digest(value: object) -> str:
+    if _DIGEST.fullmatch(_text(value)) is None:
+        raise ValueError("is no SHA-256 in hexadecimal")
+    return _text(value)
+
+
+def _outcome(value: object) -> str:
+    if value not in _OUTCOMES:
+        raise ValueError(f"is {value!r}")
+    return _text(value)
+
+
+def _principal(value: object) -> Principal:
+    if not isinstance(value, dict) or value.keys() != {"kind", "id", "name"}:
+        raise ValueError("is no object with kind, id and name")
+    if value["kind"] not in _KINDS:
+        raise ValueError(f"has the kind {value['kind']!r}")
+    return Principal(value["kind"], _text(value["id"]), _optional(_text)(value["name"]))
+
+
+_FIELDS: Mapping[str, Callable[[object], Any]] = {
+    "id": _text,
+    "tool": _text,
+    "namespace": _optional(_text),
+    "args": _object,
+    "digest": _hex_digest,
+    "principal": _principal,
+    "occurrence": _text,
+    "policy_id": _text,
+    "matched_rules": _texts,
+    "approver_sets": _text_lists,
+    "correlation_id": _text,
+    "seq": _count,
+    "call_id": _optional(_text),
+    "attempt": _count,
+    "environment": _optional(_text),
+    "workspace": _text,
+    "extra": _object,
+    "session": _optional(_object),
+    "injected": _object,
+}

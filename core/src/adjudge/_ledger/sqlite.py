@@ -1,0 +1,186 @@
+"""A ledger in one SQLite file, shared by any number of threads and processes of one machine.
+
+Each step is one transaction, written through to the disk before it counts, so that of any number of
+claimants exactly one wins, and a claim outlives a crash. Not for file systems without working locks
+(some network mounts).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from adjudge._ledger.codec import decode_entry, encode_entry
+from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry
+from adjudge.errors import LedgerError
+
+__all__ = ["SQLiteLedger"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS adjudge_entries (
+    id TEXT PRIMARY KEY,
+    record TEXT NOT NULL,
+    expires_at REAL NOT NULL,
+    state TEXT NOT NULL,
+    grants TEXT NOT NULL,
+    holder TEXT,
+    outcome TEXT
+)
+"""
+_COLUMNS = "record, expires_at, state, grants, holder, outcome"
+
+
+class SQLiteLedger:
+    """A durable ledger at `path`, created (readable by its owner alone) if it is not there.
+
+    `busy_seconds` is how long a step waits for other writers. Every method raises `LedgerError`
+    where the file cannot be used.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0) -> None:
+        self._path = Path(path)
+        self._busy_seconds = busy_seconds
+        if os.fspath(path) in ("", ":memory:"):
+            raise LedgerError(
+                "A ledger in memory is a MemoryLedger; give SQLiteLedger the path of a file."
+            )
+        try:
+            self._path.touch(mode=0o600)
+        except OSError as error:
+            raise LedgerError(f"{self._path} cannot be used: {error.strerror}.") from error
+        with self._transaction() as database:
+            database.execute(_SCHEMA)
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Keep a new entry; an id that is there already raises `LedgerError`."""
+        values = (
+            entry.id,
+            encode_entry(entry),
+            entry.expires_at.timestamp(),
+            entry.state.value,
+            json.dumps(entry.grants),
+            entry.holder,
+            entry.outcome,
+        )
+        with self._transaction() as database:
+            database.execute("INSERT INTO adjudge_entries VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def get(self, id: str) -> LedgerEntry | None:
+        """Give the entry of that id, None where there is none."""
+        with self._transaction() as database:
+            return _read(database, id)
+
+    def claim(
+        self, id: str, *, expected: EntryState, holder: str, now: datetime
+    ) -> LedgerEntry | None:
+        """Take the entry that is in the expected state and has not expired, or None."""
+        with self._transaction() as database:
+            taken = database.execute(
+                "UPDATE adjudge_entries SET state = ?, holder = ?"
+                " WHERE id = ? AND state = ? AND expires_at > ?",
+                (EntryState.CLAIMED.value, holder, id, expected.value, now.timestamp()),
+            )
+            # An entry that cannot be read raises here, and the claim is taken back.
+            return _read(database, id) if taken.rowcount == 1 else None
+
+    def expire(self, id: str, *, now: datetime) -> bool:
+        """Finish an entry that waits and has expired; whether this call did it."""
+        with self._transaction() as database:
+            ended = database.execute(
+                "UPDATE adjudge_entries SET state = ?, outcome = 'expired'"
+                " WHERE id = ? AND state IN (?, ?) AND expires_at <= ?",
+                (
+                    EntryState.FINISHED.value,
+                    id,
+                    *(state.value for state in WAITING),
+                    now.timestamp(),
+                ),
+            )
+            return ended.rowcount == 1
+
+    def settle(
+        self,
+        id: str,
+        *,
+        holder: str,
+        state: EntryState,
+        grants: tuple[str, ...],
+        outcome: str | None,
+    ) -> bool:
+        """Move the entry that this holder has claimed; False where it has it no more."""
+        kept = holder if state is EntryState.FINISHED else None
+        with self._transaction() as database:
+            moved = database.execute(
+                "UPDATE adjudge_entries SET state = ?, grants = ?, outcome = ?, holder = ?"
+                " WHERE id = ? AND state = ? AND holder = ?",
+                (
+                    state.value,
+                    json.dumps(grants),
+                    outcome,
+                    kept,
+                    id,
+                    EntryState.CLAIMED.value,
+                    holder,
+                ),
+            )
+            return moved.rowcount == 1
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection for one step: neither threads nor forks may share one."""
+        database: sqlite3.Connection | None = None
+        try:
+            database = sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None)
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("BEGIN IMMEDIATE")
+            yield database
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LedgerError(f"The ledger {self._path} failed: {error}.") from error
+        finally:
+            # What was not committed is taken back.
+            if database is not None:
+                database.close()
+
+
+def _read(database: sqlite3.Connection, id: str) -> LedgerEntry | None:
+    row = database.execute(
+        f"SELECT {_COLUMNS} FROM adjudge_entries WHERE id = ?",  # noqa: S608
+        (id,),
+    ).fetchone()
+    if row is None:
+        return None
+    record, expires_at, state, grants, holder, outcome = row
+    return decode_entry(
+        id,
+        record,
+        expires_at=_moment(id, expires_at),
+        state=state,
+        grants=_list(grants),
+        holder=holder,
+        outcome=outcome,
+    )
+
+
+def _moment(id: str, value: object) -> datetime:
+    try:
+        if not isinstance(value, float | int):
+            raise TypeError
+        return datetime.fromtimestamp(value, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise LedgerError(
+            f"The ledger's entry {id!r} is not as it was written: its expires_at is {value!r}."
+        ) from None
+
+
+def _list(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

@@ -1,0 +1,1 @@
+"""The record: sinks, the hash chain, its verification, redaction."""

@@ -1,0 +1,213 @@
+"""Takes secrets out of an event before any sink sees it, and so before it is hashed.
+
+It promises: at any depth, no value under a secret name, or under a name or path that was given, is
+in the record; the structure stays. It does its best, and promises nothing, for secrets inside free
+text under harmless names. It changes what is recorded, never what is executed or asked of a person.
+The digest that it leaves proves, to whoever has the arguments, which they were; it has no key, so
+it does not hide a secret that can be guessed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any
+
+from adjudge._record.secrets import REDACTED, is_secret_name, redact_text, words_of
+from adjudge._values import digest
+from adjudge.errors import ArgumentsRefused
+
+__all__ = ["REDACTED", "Redactor", "apply_redactor", "default_redactor", "no_redaction"]
+
+Redactor = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+_ARGUMENT_FIELDS = ("args", "effective_args", "edited_args")
+_MAX_NESTING = 128
+_MAX_KNOWN = 4096
+_PATH = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]|\[\"([^\"]*)\"\]")
+_log = logging.getLogger("adjudge")
+
+_Path = tuple[str, ...]
+
+
+def default_redactor(
+    *,
+    names: Iterable[str] = (),
+    paths: Iterable[str] = (),
+    allow_names: Iterable[str] = (),
+    digests: bool = True,
+) -> Redactor:
+    """Make the function that a guard applies to the body of each event.
+
+    `names` are further secret names, whatever their spelling (`X-Ssn`, `xSsn` and `x_ssn` are one);
+    `allow_names` are names that look secret and are not. `paths` are places in the body, such as
+    `args.card.number` or `args.items[*].code`, where `*` is any key or index; a path into `args`
+    holds for rewritten and edited arguments too. With `digests`, arguments from which something was
+    taken get their SHA-256 beside them, as `args_digest`. A path that is none raises `ValueError`.
+    """
+    return _Redactor(
+        frozenset(map(words_of, names)),
+        frozenset(map(words_of, allow_names)),
+        tuple(map(_parse_path, paths)),
+        digests,
+    )
+
+
+def no_redaction(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Record everything as it is, secrets included."""
+    return body
+
+
+def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Redact a body; where the redactor fails, all that is recorded of the body is that it did."""
+    try:
+        redacted: object = redactor(body)
+        if not isinstance(redacted, Mapping):
+            raise TypeError(f"a redactor returns a mapping, not a {type(redacted).__name__}")
+    except Exception as error:
+        # The text of the error may quote what was to be redacted.
+        kind = type(error).__name__
+        _log.error("The redactor failed with %s; the event's body is left out.", kind)
+        return {"redaction_failed": kind}
+    return redacted
+
+
+def _parse_path(path: str) -> _Path:
+    steps: list[str] = []
+    place = 0
+    while place < len(path):
+        if steps and path[place] == ".":
+            place += 1
+        match = _PATH.match(path, place)
+        if match is None:
+            raise ValueError(
+                f"{path!r} is no path to redact; write one such as args.card.number, "
+                'args.items[*].code or args["a.b"].'
+            )
+        steps.append(next(group for group in match.groups() if group is not None))
+        place = match.end()
+    if not steps:
+        raise ValueError("An empty path to redact; write one such as args.card.number.")
+    return tuple(steps)
+
+
+class _Redactor:
+    def __init__(
+        self,
+        names: frozenset[_Path],
+        allowed: frozenset[_Path],
+        paths: tuple[_Path, ...],
+        digests: bool,
+    ) -> None:
+        self._names = names
+        self._allowed = allowed
+        self._paths = paths + tuple(
+            (field, *path[1:])
+            for path in paths
+            if path[0] == "args"
+            for field in _ARGUMENT_FIELDS[1:]
+        )
+        self._digests = digests
+        self._known: dict[tuple[str, int], bool] = {}
+
+    def __call__(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        redacted = self._mapping(body, self._paths, 0)
+        if self._digests:
+            for field in _ARGUMENT_FIELDS:
+                if field in body and redacted[field] != body[field]:
+                    redacted[f"{field}_digest"] = _digest_of(body[field])
+        return redacted
+
+    def _is_secret(self, name: str, value: object) -> bool:
+        key = (name, _sort_of(value))
+        known = self._known.get(key)
+        if known is None:
+            words = words_of(name)
+            known = words not in self._allowed and (
+                words in self._names or is_secret_name(name, value)
+            )
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+    def _walk(self, value: Any, paths: tuple[_Path, ...], depth: int) -> Any:
+        if any(not path for path in paths):
+            return _blank(value, depth)
+        if isinstance(value, str):
+            return redact_text(value, self._is_secret)
+        if depth >= _MAX_NESTING:
+            return REDACTED
+        if isinstance(value, Mapping):
+            return self._mapping(value, paths, depth)
+        if isinstance(value, list | tuple | Set):
+            return self._list(list(value), paths, depth)
+        return value
+
+    def _mapping(
+        self, value: Mapping[Any, Any], paths: tuple[_Path, ...], depth: int
+    ) -> dict[Any, Any]:
+        named = _named_value(value)
+        found: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = named if named is not None and key == "value" else str(key)
+            if self._is_secret(name, item):
+                found[key] = _blank(item, depth + 1)
+            else:
+                found[key] = self._walk(item, _below(paths, str(key)), depth + 1)
+        return found
+
+    def _list(self, value: list[Any], paths: tuple[_Path, ...], depth: int) -> list[Any]:
+        found = []
+        for index, item in enumerate(value):
+            name = value[index - 1] if index and isinstance(value[index - 1], str) else ""
+            # ["--password", "x"] of a command line, and the pair ["Authorization", "x"].
+            follows = name.startswith("-") or (len(value) == 2 and " " not in name)
+            if follows and isinstance(item, str) and self._is_secret(name, item):
+                found.append(REDACTED)
+            else:
+                found.append(self._walk(item, _below(paths, str(index)), depth + 1))
+        return found
+
+
+def _named_value(value: Mapping[Any, Any]) -> str | None:
+    """Give the name in `{"name": "Authorization", "value": "x"}`, as headers are often written."""
+    if "value" not in value:
+        return None
+    for key in ("name", "key", "header", "field"):
+        if isinstance(value.get(key), str):
+            return str(value[key])
+    return None
+
+
+def _sort_of(value: object) -> int:
+    """Tell values apart as far as `is_secret_name` does."""
+    if isinstance(value, int | float):
+        return 2 if isinstance(value, bool) else 0
+    return 1 if isinstance(value, str | list | tuple) else 2
+
+
+def _below(paths: tuple[_Path, ...], step: str) -> tuple[_Path, ...]:
+    if not paths:
+        return ()
+    return tuple(path[1:] for path in paths if path[0] in (step, "*"))
+
+
+def _blank(value: Any, depth: int) -> Any:
+    """Keep the structure of a secret value, and nothing that it says."""
+    if value is None or isinstance(value, bool):
+        return value
+    if depth < _MAX_NESTING:
+        if isinstance(value, Mapping):
+            return {key: _blank(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple | Set):
+            return [_blank(item, depth + 1) for item in value]
+    return REDACTED
+
+
+def _digest_of(arguments: Any) -> str | None:
+    try:
+        return digest(arguments)
+    except ArgumentsRefused:
+        return None

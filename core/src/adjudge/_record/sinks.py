@@ -1,0 +1,155 @@
+"""The sinks that come with Adjudge: where the events of the record go.
+
+A sink is any callable, sync or async, that takes one `AuditEvent`; what it raises never changes an
+outcome unless it is marked required. Those made here are plain callables whose answer may be
+awaited too, and safe to share between threads. Redaction happens before any of them sees an event.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
+from typing import Any, TextIO
+
+from adjudge._record.format import event_to_record, record_line
+from adjudge._record.recorder import DEFAULT_SINK_TIMEOUT, Recorder, Sink
+from adjudge._types import AuditEvent
+
+__all__ = [
+    "DEFAULT_SINK_TIMEOUT",
+    "Recorder",
+    "Sink",
+    "callback_sink",
+    "jsonl_sink",
+    "multi_sink",
+    "noop_sink",
+    "required_sink",
+    "stdout_sink",
+]
+
+
+class Done:
+    """An answer that is there already; awaiting it costs nothing."""
+
+    __slots__ = ()
+    already_done = True
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield
+
+
+DONE = Done()
+
+
+class _Noop:
+    never_blocks = True
+    name = "noop_sink"
+
+    def __call__(self, event: AuditEvent) -> Done:
+        return DONE
+
+
+def noop_sink() -> Callable[[AuditEvent], Done]:
+    """Make a sink that drops every event."""
+    return _Noop()
+
+
+def stdout_sink(*, stream: TextIO | None = None) -> Callable[[AuditEvent], Done]:
+    """Make a sink that prints a readable line for each event, to standard output or `stream`."""
+    lock = threading.Lock()
+
+    def write(event: AuditEvent) -> Done:
+        record = event_to_record(event)
+        line = (
+            f"{record['timestamp']} #{event.seq} {event.kind} "
+            f"[{event.correlation_id}] {record_line(record['body'])}\n"
+        )
+        target = sys.stdout if stream is None else stream
+        with lock:
+            target.write(line)
+            target.flush()
+        return DONE
+
+    write.__qualname__ = "stdout_sink"
+    return write
+
+
+def jsonl_sink(target: str | os.PathLike[str] | TextIO) -> Callable[[AuditEvent], Done]:
+    """Make a sink that writes each event as one line of canonical JSON, flushed at once.
+
+    `target` is a path (created, appended to) or an open text file, which stays the caller's to
+    close. Lines of several threads never mix; where several processes write to one path, use
+    `hash_chained_sink`.
+    """
+    lock = threading.Lock()
+
+    def write(event: AuditEvent) -> Done:
+        line = record_line(event_to_record(event)) + "\n"
+        with lock:
+            if isinstance(target, str | os.PathLike):
+                with Path(target).open("a", encoding="ascii", newline="\n") as file:
+                    file.write(line)
+            else:
+                target.write(line)
+                target.flush()
+        return DONE
+
+    write.__qualname__ = "jsonl_sink"
+    return write
+
+
+def callback_sink(function: Sink) -> Sink:
+    """Make a sink of any callable that takes one event, sync or async."""
+    if not callable(function):
+        raise TypeError(f"{function!r} cannot be called; give a function that takes one event.")
+    return _Wrapped((function,), requires_all=False)
+
+
+def multi_sink(*sinks: Sink) -> Sink:
+    """Make one sink of several: each gets every event, and a required one stays required."""
+    return _Wrapped(sinks, requires_all=False)
+
+
+def required_sink(sink: Sink) -> Sink:
+    """Mark a sink as required: a call whose decision it does not take is denied."""
+    return _Wrapped((sink,), requires_all=True)
+
+
+class _Wrapped:
+    """Sinks within a sink; a `Recorder` looks inside and gives each its own lane.
+
+    Called directly, it gives a coroutine that calls each in turn and then raises the first failure.
+    """
+
+    def __init__(self, sinks: tuple[Sink, ...], *, requires_all: bool) -> None:
+        for sink in sinks:
+            if not callable(sink):
+                raise TypeError(f"{sink!r} is no sink; give a callable that takes one AuditEvent.")
+        self.wrapped_sinks = sinks
+        self.requires_all = requires_all
+
+    @property
+    def required(self) -> bool:
+        """Whether any sink inside must take every event."""
+        return self.requires_all or any(
+            getattr(sink, "required", False) is True for sink in self.wrapped_sinks
+        )
+
+    def __call__(self, event: AuditEvent) -> Awaitable[None]:
+        return self._send(event)
+
+    async def _send(self, event: AuditEvent) -> None:
+        first: Exception | None = None
+        for sink in self.wrapped_sinks:
+            try:
+                answer = sink(event)
+                if answer is not None:
+                    await answer
+            except Exception as error:
+                first = first if first is not None else error
+        if first is not None:
+            raise first

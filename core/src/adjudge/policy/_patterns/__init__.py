@@ -1,0 +1,1 @@
+"""Regular expressions whose cost is bounded, and whose `$` means what it should."""

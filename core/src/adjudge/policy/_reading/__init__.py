@@ -1,0 +1,1 @@
+"""From the text of a policy to its `PolicySource`, with every problem in its place."""
