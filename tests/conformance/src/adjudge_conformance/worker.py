@@ -260,5 +260,10 @@ def _module_in(file: str) -> ModuleType:
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            # Half a module must not be found the next time.
+            del sys.modules[name]
+            raise
     return sys.modules[name]
