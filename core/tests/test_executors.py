@@ -176,7 +176,7 @@ class TestInline:
 
         assert ended.is_set()
 
-    @pytest.mark.parametrize("timeout", [0, -1])
+    @pytest.mark.parametrize("timeout", [0, -1, "5", True])
     def test_a_time_out_must_be_positive(self, timeout):
         """A bound that is none is refused."""
         with pytest.raises(ValueError, match="positive"):
@@ -326,6 +326,7 @@ class TestSubprocess:
             {"max_memory_mb": -1},
             {"timeout_seconds": 0},
             {"max_output_bytes": 0},
+            {"timeout_seconds": "5"},
         ],
     )
     def test_a_limit_must_be_positive(self, limits):
@@ -335,6 +336,14 @@ class TestSubprocess:
 
 
 class TestRoute:
+    @pytest.mark.parametrize(
+        "routes", [[inline_executor()], {None: "inline"}], ids=["list", "name"]
+    )
+    def test_routes_lead_to_executors(self, routes):
+        """What is no mapping to executors is refused where it is written."""
+        with pytest.raises(TypeError, match=r"\{None: inline_executor\(\)\}"):
+            route_executor(routes)
+
     @pytest.fixture
     def executor(self):
         """Two routes that say which they are."""

@@ -23,7 +23,7 @@ SEAM = frozenset({"adjudge", "adjudge.integration"})
 # The one integration that builds on another: a LangGraph agent is made of LangChain's parts.
 BUILDS_ON = {"adjudge_langgraph": "adjudge_langchain"}
 # What core imports when it is asked to, in the one module that needs it.
-OPTIONAL = {"policy/_yaml.py": {"yaml"}}
+OPTIONAL = {"policy/_reading/yaml_source.py": {"yaml"}}
 
 each_integration = pytest.mark.parametrize("integration", integrations(), ids=lambda d: d.name)
 

@@ -60,6 +60,18 @@ def test_a_reader_that_has_gone_changes_nothing(process, args):
     assert (0, "") == (done.returncode, done.stderr)
 
 
+def test_output_that_cannot_be_written_is_two(process, tmp_path):
+    """A full disk is bad input and output, never "violations" and no traceback."""
+    unwritable = tmp_path / "unwritable"
+    unwritable.touch()
+    with unwritable.open() as stdout:
+        done = process("--version", stdout=stdout)
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith("adjudge: the output cannot be written: ")
+    assert "Traceback" not in done.stderr
+
+
 def test_no_standard_output_at_all_changes_nothing(tmp_path):
     """Started with its output closed, the command still gives its code."""
     done = subprocess.run(

@@ -1,5 +1,7 @@
 """Making a guard, and what it says of itself."""
 
+from pathlib import Path
+
 import pytest
 
 from adjudge._enforcement.guard import ToolGuard
@@ -12,21 +14,41 @@ POLICY = compile_policy({"version": 1, "rules": []})
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "instead"),
     [
-        {"policy": "version: 1"},
-        {"policy": {"version": 1, "rules": []}},
-        {"tools": [len]},
-        {"on_approval": "ana"},
+        ({"policy": "version: 1"}, "compile_policy("),
+        ({"policy": {"version": 1, "rules": []}}, "compile_policy("),
+        ({"policy": [POLICY]}, "compile_policy("),
+        ({"policy": Path("policy.yaml")}, "load_policy_file("),
+        ({"policy": None}, "load_policy_file"),
+        ({"tools": [len]}, "ToolSet.from_functions("),
+        ({"principal": "ana"}, "Principal("),
+        ({"principal": None}, "Principal("),
+        ({"environment": 3}, "give a string"),
+        ({"workspace": Path()}, "give str("),
+        ({"workspace": None}, "give a string"),
+        ({"correlation_id": 7}, "give a string"),
+        ({"on_approval": "ana"}, "pause_approval("),
+        ({"ledger": "ledger.db"}, "SQLiteLedger("),
+        ({"executor": "inline"}, "inline_executor("),
+        ({"obligations": ["notify"]}, "ids to handlers"),
+        ({"obligations": {"notify": "mail"}}, "obligations['notify']"),
+        ({"shadows": {"pay": 3}}, "shadows['pay']"),
+        ({"cancel": False}, "CancelToken("),
+        ({"redact": False}, "no_redaction"),
+        ({"sinks": "audit.jsonl"}, "jsonl_sink("),
+        ({"sinks": print}, "jsonl_sink("),
     ],
-    ids=["text", "mapping", "list", "name"],
+    ids=str,
 )
-def test_what_cannot_guard_is_refused_when_it_is_made(settings):
-    """Fault kind 1: a slip in the configuration is an error at once, never a guard that allows."""
+def test_what_cannot_guard_is_refused_when_it_is_made(settings, instead):
+    """Fault kind 1: a slip in the configuration is an error at once, and says what to write."""
     with pytest.raises(GovernError) as raised:
         ToolGuard(**{"policy": POLICY, **settings})
 
-    assert raised.value.code == "cannot_govern"
+    assert "cannot_govern" == raised.value.code
+    assert next(iter(settings)) in str(raised.value)
+    assert instead in str(raised.value)
 
 
 def test_a_guard_says_what_it_was_made_of():

@@ -502,8 +502,14 @@ def test_one_guard_has_one_ledger():
         ToolGuard(policy=policy, on_approval=pause_approval(MemoryLedger()), ledger=MemoryLedger())
 
 
-@pytest.mark.parametrize("seconds", [0, -1, True, float("nan")])
+@pytest.mark.parametrize("seconds", [0, -1, True, float("nan"), "1h"])
 def test_a_pause_needs_a_positive_time(seconds):
     """A time-out that is none is an error when the handler is made."""
     with pytest.raises(ValueError):
         pause_approval(MemoryLedger(), timeout_seconds=seconds)
+
+
+def test_a_pause_needs_a_ledger():
+    """The path of a ledger is none; it would deny every call that needs approval."""
+    with pytest.raises(TypeError, match=r"SQLiteLedger\(path\)"):
+        pause_approval("ledger.db")

@@ -125,9 +125,27 @@ def test_a_scope_is_a_tuple_of_texts(scope):
         tool(scope=scope)(lambda: None)
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"cost": "free"},
+        {"reversible": "no"},
+        {"reversible": None},
+        {"blast_radius_hint": "big"},
+        {"blast_radius_hint": True},
+        {"isolation": 3},
+    ],
+    ids=str,
+)
+def test_metadata_of_the_wrong_kind_is_refused(declared):
+    """Law 4: `reversible="no"` is a text that is true, and would pass for reversible."""
+    with pytest.raises(ToolDefinitionError, match=next(iter(declared))):
+        tool(**declared)(lambda: None)
+
+
 def test_without_parentheses_the_error_says_what_to_write():
     """`@tool` alone is a usual slip."""
-    with pytest.raises(TypeError):
+    with pytest.raises(ToolDefinitionError, match=r"write `@tool\(\)`"):
 
         @tool
         def bad():

@@ -341,3 +341,10 @@ def test_a_base_exception_of_a_redactor_goes_through():
 
     with pytest.raises(KeyboardInterrupt):
         apply_redactor(stops, {})
+
+
+@pytest.mark.parametrize("setting", ["names", "paths", "allow_names"])
+def test_a_text_in_place_of_a_list_is_refused(setting):
+    """Taken letter by letter, `names="ssn"` would take nothing out of the record."""
+    with pytest.raises(TypeError, match=rf"{setting} is the text 'ssn'; write \['ssn'\]"):
+        default_redactor(**{setting: "ssn"})

@@ -114,3 +114,10 @@ def test_what_cannot_be_called_is_refused(make):
     """A sink that is no callable is refused at once."""
     with pytest.raises(TypeError):
         make("audit.jsonl")
+
+
+@pytest.mark.parametrize("target", [None, 3])
+def test_what_cannot_be_written_to_is_no_target(target):
+    """A slip is an error where the sink is made, and not at the first event."""
+    with pytest.raises(TypeError, match=r"is no path and no open file"):
+        jsonl_sink(target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -278,7 +278,11 @@ def _to_boolean(value: Any) -> Any:
     return None
 
 
-_COERCIONS = {"integer": _to_integer, "number": _to_number, "boolean": _to_boolean}
+_COERCIONS: Mapping[str, Callable[[Any], Any]] = {
+    "integer": _to_integer,
+    "number": _to_number,
+    "boolean": _to_boolean,
+}
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Any] | None:

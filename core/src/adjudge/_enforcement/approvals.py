@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
+from adjudge._enforcement.limits import is_positive
 from adjudge._record.format import to_json
 from adjudge._types import ApprovalDecision, ApprovalRequest
 
@@ -84,7 +85,9 @@ def pause_approval(
 
     `timeout_seconds` is how long a pause may last where the rule does not say.
     """
-    if isinstance(timeout_seconds, bool) or not timeout_seconds > 0:
+    if not hasattr(ledger, "claim"):
+        raise TypeError(f"{ledger!r} is no ledger; give MemoryLedger() or SQLiteLedger(path).")
+    if not is_positive(timeout_seconds):
         raise ValueError(
             f"timeout_seconds is {timeout_seconds!r}; give a positive number of seconds."
         )

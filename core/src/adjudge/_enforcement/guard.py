@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge._arguments.proposal import Effective, ProposedCall
 from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_deny
 from adjudge._enforcement.cancel import Cancelled
+from adjudge._enforcement.configuration import check_settings
 from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
 from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Mediating
@@ -28,7 +29,6 @@ from adjudge._ledger.entries import Ledger
 from adjudge._record.redaction import Redactor, default_redactor
 from adjudge._record.sinks import Recorder, Sink
 from adjudge._types import ApprovalDecision, CallContext, GovernedCall, Principal
-from adjudge.errors import GovernError
 from adjudge.policy import evaluate
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class ToolGuard:
     `on_approval` is a handler or `pause_approval(ledger)`; without one, what needs approval is
     refused. `executor` runs the tools of `check`. `obligations` and `shadows` are looked up by id
     and by tool name. `cancel` is read immediately before each body. `environment` None means that
-    nobody supplied one. Close the guard, or use it as a context manager, to stop the thread that
-    the sync door may have started.
+    nobody supplied one. What cannot be a setting raises `GovernError`. Close the guard, or use it
+    as a context manager, to stop the thread that the sync door may have started.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class ToolGuard:
         cancel: Cancelled | None = None,
         redact: Redactor | None = None,
     ) -> None:
+        check_settings(locals())
         approval = on_approval if on_approval is not None else auto_deny()
         sinks = tuple(sinks)
         self._tools = ToolSet() if tools is None else tools
-        _check(policy, self._tools, approval, ledger)
         if isinstance(approval, PauseApproval):
             ledger = approval.ledger
         self._doors = {
@@ -232,22 +232,6 @@ class ToolGuard:
             answer,
             next_seq=self._next_number,
             door_for=self._door,
-        )
-
-
-def _check(policy: object, tools: object, approval: object, ledger: Ledger | None) -> None:
-    if isinstance(policy, str | bytes | Mapping):
-        raise GovernError("The policy is not compiled; give compile_policy(...) of it.")
-    if not isinstance(tools, ToolSet):
-        raise GovernError(
-            f"tools is a {type(tools).__name__}; give ToolSet.from_functions(...) of it."
-        )
-    if isinstance(approval, PauseApproval):
-        if ledger is not None and ledger is not approval.ledger:
-            raise GovernError("ledger and on_approval name two ledgers; give the same to both.")
-    elif not callable(approval):
-        raise GovernError(
-            f"on_approval is a {type(approval).__name__}; give a handler or pause_approval(ledger)."
         )
 
 

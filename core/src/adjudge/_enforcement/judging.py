@@ -16,18 +16,12 @@ from adjudge._enforcement.effects import Resolve
 from adjudge._types import ActionRequest, Decision, Verdict
 from adjudge._values import FrozenDict, canonical_json, freeze_object
 from adjudge.errors import ArgumentsRefused
+from adjudge.policy._verdicts import STRICTNESS
 
 __all__ = ["Judging", "same", "united"]
 
 T = TypeVar("T")
 
-_STRICTNESS = {
-    Verdict.ALLOW: 0,
-    Verdict.TRANSFORM: 1,
-    Verdict.APPROVE_REQUIRED: 2,
-    Verdict.DRY_RUN: 3,
-    Verdict.DENY: 4,
-}
 _MAX_ROUNDS = 4
 
 
@@ -93,7 +87,7 @@ class Judging(Attempt):
                 "invalid_rewrite",
                 "the rewritten arguments change again when defaults are filled in",
             )
-        stricter = max(decision, again, key=lambda item: _STRICTNESS[item.verdict])
+        stricter = max(decision, again, key=lambda item: STRICTNESS[item.verdict])
         return replace(
             stricter,
             effective_args=rewritten.args,
@@ -108,7 +102,7 @@ class Judging(Attempt):
             decision: object = settings.evaluate(settings.policy, request)
         except Exception as error:
             raise _policy_failed(error) from error
-        if not isinstance(decision, Decision) or decision.verdict not in _STRICTNESS:
+        if not isinstance(decision, Decision) or decision.verdict not in STRICTNESS:
             raise Refusal(
                 "policy_failed",
                 f"the policy answered with a {type(decision).__name__} that is no decision",

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Never, TypeVar
 
 from adjudge._types import ToolMetadata
 from adjudge._values import FrozenDict, OpaqueValue, freeze
@@ -125,7 +125,7 @@ class ToolDef:
 
 
 def tool(
-    *,
+    *misplaced: Never,
     cost: Literal["low", "medium", "high"] = "low",
     reversible: bool = True,
     scope: tuple[str, ...] = (),
@@ -139,8 +139,9 @@ def tool(
 
     The function stays what it was, with a `ToolDef` as its `__adjudge_tool__` and a decorator
     `.shadow` for its preview. Raises `ToolDefinitionError` for what cannot be governed: a
-    generator, positional-only parameters, a second `@tool`.
+    generator, positional-only parameters, a second `@tool`, metadata of the wrong kind.
     """
+    _refuse_positional(misplaced)
 
     def decorate(function: F) -> F:
         if not callable(function):
@@ -314,6 +315,7 @@ def _check(definition: ToolDef) -> Signature:
     name: object = definition.name
     if not isinstance(name, str) or not name:
         raise ToolDefinitionError(f"A tool is called {name!r}; give it a name.")
+    _check_metadata(definition.metadata, name)
     _refuse_generators(definition.fn, f"The tool {definition.name}")
     if isinstance(definition.fn, type):
         raise ToolDefinitionError(
@@ -327,6 +329,32 @@ def _check(definition: ToolDef) -> Signature:
             "make the two agree."
         )
     return Signature.of(definition.fn, where=f"The tool {definition.name}")
+
+
+def _refuse_positional(given: tuple[object, ...]) -> None:
+    if given:
+        raise ToolDefinitionError(
+            "tool takes nothing by position; write `@tool()` above the function, "
+            "with what it declares by name."
+        )
+
+
+def _check_metadata(declared: ToolMetadata, name: str) -> None:
+    """Refuse what a rule could not read: the text "no" is true, and would pass for reversible."""
+    reversible: object = declared.reversible
+    hint: object = declared.blast_radius_hint
+    isolation: object = declared.isolation
+    problem = None
+    if declared.cost not in ("low", "medium", "high"):
+        problem = f"cost {declared.cost!r}; write low, medium or high"
+    elif not isinstance(reversible, bool):
+        problem = f"reversible {reversible!r}; write True or False"
+    elif hint is not None and (isinstance(hint, bool) or not isinstance(hint, int)):
+        problem = f"blast_radius_hint {hint!r}; write a whole number"
+    elif isolation is not None and not isinstance(isolation, str):
+        problem = f"isolation {isolation!r}; write the name of an executor's route"
+    if problem is not None:
+        raise ToolDefinitionError(f"The tool {name} declares {problem}.")
 
 
 def _refuse_generators(function: Callable[..., Any], what: str) -> None:

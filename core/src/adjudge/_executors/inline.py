@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
+from adjudge._enforcement.limits import is_positive
 from adjudge._enforcement.tools import ToolDef, is_async
 from adjudge._types import ActionRequest, ActionResult
 from adjudge._values import OpaqueValue, thaw
@@ -30,7 +31,7 @@ def inline_executor(*, timeout_seconds: float | None = None) -> Executor:
     thread cannot be stopped, and a coroutine may ignore its cancellation: such a body may still be
     running, and the error says so. Use `subprocess_executor` where it must not.
     """
-    if timeout_seconds is not None and not timeout_seconds > 0:
+    if timeout_seconds is not None and not is_positive(timeout_seconds):
         raise ValueError(f"timeout_seconds is {timeout_seconds!r}; give None or a positive number.")
 
     async def execute(request: ActionRequest, tool: ToolDef) -> ActionResult:

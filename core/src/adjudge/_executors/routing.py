@@ -22,7 +22,7 @@ def route_executor(routes: Mapping[str | None, Executor]) -> Executor:
     The route None serves tools that declare none. A tool without a route fails (`no_route`): it is
     never run somewhere else than it asked for.
     """
-    table = dict(routes)
+    table = _checked(routes)
 
     async def execute(request: ActionRequest, tool: ToolDef) -> ActionResult:
         isolation = tool.metadata.isolation
@@ -34,3 +34,12 @@ def route_executor(routes: Mapping[str | None, Executor]) -> Executor:
         return await chosen(request, tool)
 
     return execute
+
+
+def _checked(routes: object) -> dict[str | None, Executor]:
+    if not isinstance(routes, Mapping) or not all(map(callable, routes.values())):
+        raise TypeError(
+            f"routes is {routes!r}; give a mapping of isolations to executors, "
+            "such as {None: inline_executor()}."
+        )
+    return dict(routes)

@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+from adjudge._enforcement.limits import is_positive
 from adjudge._enforcement.tools import ToolDef
 from adjudge._executors.inline import Executor, call_arguments
 from adjudge._types import ActionRequest, ActionResult
@@ -59,7 +60,7 @@ def subprocess_executor(
         ("timeout_seconds", timeout_seconds),
         ("max_output_bytes", max_output_bytes),
     ):
-        if not limit > 0:
+        if not is_positive(limit):
             raise ValueError(f"{name} is {limit!r}; give a positive number.")
     if os.name != "posix":
         raise AdjudgeError("subprocess_executor needs POSIX resource limits; use another executor.")

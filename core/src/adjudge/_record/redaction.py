@@ -44,8 +44,13 @@ def default_redactor(
     `allow_names` are names that look secret and are not. `paths` are places in the body, such as
     `args.card.number` or `args.items[*].code`, where `*` is any key or index; a path into `args`
     holds for rewritten and edited arguments too. With `digests`, arguments from which something was
-    taken get their SHA-256 beside them, as `args_digest`. A path that is none raises `ValueError`.
+    taken get their SHA-256 beside them, as `args_digest`. A path that is none raises `ValueError`,
+    a bare text in place of a list `TypeError`.
     """
+    for name, given in (("names", names), ("paths", paths), ("allow_names", allow_names)):
+        # A text is a sequence of letters: nothing of what is meant would be taken out.
+        if isinstance(given, str):
+            raise TypeError(f"{name} is the text {given!r}; write [{given!r}].")
     return _Redactor(
         frozenset(map(words_of, names)),
         frozenset(map(words_of, allow_names)),

@@ -83,8 +83,10 @@ def jsonl_sink(target: str | os.PathLike[str] | TextIO) -> Callable[[AuditEvent]
 
     `target` is a path (created, appended to) or an open text file, which stays the caller's to
     close. Lines of several threads never mix; where several processes write to one path, use
-    `hash_chained_sink`.
+    `hash_chained_sink`. Raises `TypeError` for what is neither.
     """
+    if not isinstance(target, str | os.PathLike) and not hasattr(target, "write"):
+        raise TypeError(f"{target!r} is no path and no open file; give one, such as 'audit.jsonl'.")
     lock = threading.Lock()
 
     def write(event: AuditEvent) -> Done:

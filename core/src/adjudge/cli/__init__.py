@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from adjudge.cli import _init, _policy, _run, _verify
-from adjudge.cli._output import complain, say
+from adjudge.cli._output import UnwritableOutput, complain, say
 from adjudge.cli._plugins import add_plugins
 from adjudge.errors import AdjudgeError
 
@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run_ours(parser, arguments)
     except AdjudgeError as error:
         complain(f"adjudge: {error}")
+        return 2
+    except UnwritableOutput as error:
+        complain(f"adjudge: the output cannot be written: {error}.")
         return 2
     except KeyboardInterrupt:
         complain("adjudge: interrupted")

@@ -10,7 +10,11 @@ import os
 import sys
 from typing import Any, TextIO
 
-__all__ = ["complain", "say", "say_json"]
+__all__ = ["UnwritableOutput", "complain", "say", "say_json"]
+
+
+class UnwritableOutput(Exception):
+    """Standard output took nothing (a full disk): whoever reads it would read half an answer."""
 
 
 def say(text: str) -> None:
@@ -37,5 +41,13 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.write(shown + "\n")
         stream.flush()
     except BrokenPipeError:
-        # The interpreter flushes once more at its end, and must not fail then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _silence(stream)
+    except OSError as error:
+        _silence(stream)
+        if stream is sys.stdout:
+            raise UnwritableOutput(error.strerror or str(error)) from error
+
+
+def _silence(stream: TextIO) -> None:
+    # The interpreter flushes once more at its end, and must not fail then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

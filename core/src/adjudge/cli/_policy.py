@@ -74,7 +74,9 @@ def _report(file: str) -> dict[str, Any]:
 
 
 def _summary(report: dict[str, Any]) -> str:
-    lines = [f"{report['file']}: {len(report['rules'])} rules, bundle {report['bundle_id']}"]
+    count = len(report["rules"])
+    rules = "1 rule" if count == 1 else f"{count} rules"
+    lines = [f"{report['file']}: {rules}, bundle {report['bundle_id']}"]
     for rule in report["rules"]:
         about = f"  {rule['description']}" if rule["description"] else ""
         lines.append(

@@ -8,6 +8,7 @@ model and the record.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
@@ -25,7 +26,12 @@ __all__ = [
     "wrong_kind",
 ]
 
-_ARTICLES = {"object": "an object", "null": "null", "bool": "a bool", "secret": "a secret"}
+_ARTICLES: Mapping[str, str] = {
+    "object": "an object",
+    "null": "null",
+    "bool": "a bool",
+    "secret": "a secret",
+}
 _MAX_CAUSE = 300
 
 

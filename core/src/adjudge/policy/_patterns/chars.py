@@ -7,7 +7,7 @@ a space and a symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 __all__ = ["Alphabet", "literals_of"]
@@ -16,7 +16,7 @@ __all__ = ["Alphabet", "literals_of"]
 # not name.
 _BEYOND_ASCII = "\u00e9\u0663\u2003\u2192"
 
-_IN_CATEGORY: dict[str, Callable[[str], bool]] = {
+_IN_CATEGORY: Mapping[str, Callable[[str], bool]] = {
     "DIGIT": str.isdecimal,
     "SPACE": str.isspace,
     "WORD": lambda char: char.isalnum() or char == "_",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from adjudge.policy._patterns.cost import Cost, Exponential, cost_of
@@ -33,7 +34,7 @@ MAX_QUADRATIC = 4 * 1024
 
 # In how many ways one start may lead to one place, by the degree of the cost, so that the longest
 # subject takes seconds at worst.
-_MOST_WAYS = {1: 512, 2: 8}
+_MOST_WAYS: Mapping[int, int] = {1: 512, 2: 8}
 _MOST_WAYS_IN_LONG_TEXT = 16
 
 _HELP = (

@@ -25,7 +25,7 @@ __all__ = ["MAX_TEXT", "read_policy"]
 Format = Literal["yaml", "json", "toml"]
 
 MAX_TEXT = 4 * 1024 * 1024
-_FORMAT_OF_SUFFIX: dict[str, Format] = {
+_FORMAT_OF_SUFFIX: Mapping[str, Format] = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".json": "json",
@@ -74,7 +74,8 @@ def _parse(
         return nodes_of(source, problems)
     if not isinstance(source, str | bytes):
         raise PolicyCompileError(
-            f"A policy is text, bytes or a mapping, not a {type(source).__name__}."
+            f"A policy is text, bytes or a mapping, not a {type(source).__name__}. "
+            "Read a file with load_policy_file."
         )
     text = _decoded(source, problems)
     if not text.strip():

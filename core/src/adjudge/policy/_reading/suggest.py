@@ -6,10 +6,10 @@ Only for the wording of errors: nothing is ever accepted because it resembles so
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 # What other languages call ours, where the letters alone do not tell.
-_ELSEWHERE = {
+_ELSEWHERE: Mapping[str, str] = {
     "gte": "ge",
     "lte": "le",
     "==": "eq",

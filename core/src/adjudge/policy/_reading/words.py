@@ -5,6 +5,8 @@ Plain constants, shared by whatever reads policies; nothing here decides anythin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "ALWAYS",
     "COMBINING",
@@ -24,7 +26,7 @@ ELEMENT = "."
 COMBINING = ("all_of", "any_of", "not")
 
 # Each of these is `not` over another operator, and is replaced by it when the policy is read.
-NEGATED = {"ne": "eq", "not_in": "in", "not_between": "between"}
+NEGATED: Mapping[str, str] = {"ne": "eq", "not_in": "in", "not_between": "between"}
 ORDERING = ("gt", "ge", "lt", "le")
 OPERATORS = (
     "eq",
@@ -81,7 +83,7 @@ CONTEXT_KEYS = (
 )
 
 # What a value at these paths can be; an operand of another kind could only ever be an error.
-KIND_AT: dict[tuple[str | int, ...], str] = {
+KIND_AT: Mapping[tuple[str | int, ...], str] = {
     ("tool",): "string",
     ("tool.namespace",): "string",
     ("declared", "cost"): "string",
