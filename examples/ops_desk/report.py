@@ -8,6 +8,12 @@ from typing import Any
 MARKS = {"completed": "ran", "denied": "stopped", "previewed": "previewed", "failed": "failed"}
 
 
+def shortened(text: str, limit: int = 90) -> str:
+    """Put a text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[:limit] + " ..."
+
+
 def print_row(row: dict[str, Any]) -> None:
     """Print one framework's run."""
     print(f"\n{row['framework']} {row['version']}")
@@ -20,6 +26,8 @@ def print_row(row: dict[str, Any]) -> None:
         print(f"    {call['reason']}")
         if call.get("executed_args") is not None:
             print(f"    executed with {json.dumps(call['executed_args'])}")
+        if call.get("seen") is not None:
+            print(f"    the model saw: {shortened(call['seen'])}")
     print("  changed on disk, in the database and in the outbox:")
     for name, content in row["changes"]["files"].items():
         print(f"    file {name}: {'removed' if content is None else repr(content)}")

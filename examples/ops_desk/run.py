@@ -100,6 +100,8 @@ def run_framework(name: str, *, policy: Path, root: Path, live: Endpoint | None)
     changes = changes_between(before, desk.snapshot())
     record = verify_chain(audit_log)
     calls = read_calls(audit_log)
+    for call in calls:
+        call["seen"] = seen.get(call["call_id"])
     found = [] if live else problems(calls, changes, seen)
     if not record.intact:
         found.append(f"the audit log does not verify: {record.reason}.")

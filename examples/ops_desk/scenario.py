@@ -30,12 +30,12 @@ class Step:
 # One list a turn: what stands in one list is proposed at once.
 TURNS: list[list[Step]] = [
     [
-        Step("list_files", {}, "allow", "read-and-list", "completed", sees="notes/monday.md"),
+        Step("list_files", {}, "allow", "list-the-desk", "completed", sees="notes/monday.md"),
         Step(
             "read_file",
             {"path": "notes/monday.md"},
             "allow",
-            "read-and-list",
+            "read-the-desk",
             "completed",
             sees="the parcel came damaged",
         ),
@@ -56,6 +56,14 @@ TURNS: list[list[Step]] = [
             "no-secrets",
             "denied",
             sees="[denied] secrets never leave the vault",
+        ),
+        Step(
+            "read_file",
+            {"path": "../desk.db"},
+            "deny",
+            "<default:on_no_match>",
+            "denied",
+            sees="[denied] no rule allows",
         ),
     ],
     [

@@ -22,7 +22,7 @@ def read_calls(audit_log: Path) -> list[dict[str, Any]]:
         call = calls.setdefault(event["seq"], {})
         body = event["body"]
         if event["kind"] == "step.proposed":
-            call |= {"tool": body["tool"], "args": body["args"]}
+            call |= {key: body[key] for key in ("tool", "args", "call_id")}
         elif event["kind"] == "policy.evaluated":
             call |= {key: body[key] for key in ("verdict", "reason", "matched_rules")}
             call["executed_args"] = body.get("effective_args")

@@ -97,6 +97,8 @@ def public(judgement: Judgement, errors: tuple[str, ...]) -> Decision:
 
 def _strictest(alone: Named, world: World) -> Judgement:
     """The strictest wins, on the arguments that the transforms of all layers compose to."""
+    if any(voice.verdict is Verdict.DENY for voice in _voices(alone)):
+        return _combined(_voices(alone), None)  # what a layer denies has no result to judge
     try:
         final = _composed(alone, world)
     except CannotApply:

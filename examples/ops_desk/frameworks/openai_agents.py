@@ -35,7 +35,7 @@ def run(desk: Desk, guard: ToolGuard, endpoint: Endpoint, caller: Caller, task: 
         return CallContext(
             principal=Principal("user", run.context.user),
             environment="prod",
-            workspace=str(desk.root),
+            workspace=str(desk.files),
             extra={"tenant": run.context.tenant},
         )
 
