@@ -14,7 +14,6 @@ from uuid import UUID
 import pytest
 
 from adjudge._values import (
-    MAX_DEPTH,
     FrozenDict,
     FrozenList,
     OpaqueValue,
@@ -117,9 +116,9 @@ class TestFreezing:
     def test_depth_is_bounded(self):
         """Clause 2: nesting over 64 levels is refused, 64 is not."""
         assert [[1]] == freeze(nested(2))
-        freeze(nested(MAX_DEPTH))
+        freeze(nested(64))
         with pytest.raises(ArgumentsRefused):
-            freeze(nested(MAX_DEPTH + 1))
+            freeze(nested(65))
 
     def test_a_cycle_is_refused(self):
         """A value that holds itself is refused, not followed for ever."""
@@ -251,3 +250,15 @@ class TestSecrets:
         frozen = pickle.loads(pickle.dumps(freeze({"key": OpaqueValue()})))
 
         assert isinstance(thaw(frozen)["key"], OpaqueValue)
+
+
+def test_a_decimal_of_a_class_of_its_own_becomes_a_plain_one():
+    """Clause 1: what compares as it likes is judged, and handed on, as the number that it is."""
+
+    class Small(Decimal):
+        def __le__(self, other):
+            return True
+
+    frozen = freeze(Small("1000"))
+
+    assert (Decimal, Decimal("1000")) == (type(frozen), frozen)

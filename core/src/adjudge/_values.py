@@ -172,9 +172,11 @@ def _freeze_scalar(value: object, where: str, depth: int) -> Any:
     if isinstance(value, float):
         return _checked_float(float(value), where)
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise ArgumentsRefused(f"{where} is {value}; numbers must be finite.")
-        return value
+        # A subclass could compare as it likes.
+        number = value if type(value) is Decimal else Decimal(value)
+        if not number.is_finite():
+            raise ArgumentsRefused(f"{where} is {number}; numbers must be finite.")
+        return number
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, UUID | PurePath):

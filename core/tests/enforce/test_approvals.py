@@ -4,12 +4,15 @@ import asyncio
 import functools
 import gc
 import threading
+from dataclasses import replace
 
 import pytest
 
 from adjudge._enforcement.approvals import auto_approve, callback_approval
+from adjudge._enforcement.asking import call_digest
 from adjudge._ledger.entries import EntryState
-from adjudge._types import ApprovalDecision, Outcome
+from adjudge._types import ActionRequest, ApprovalDecision, ExecutionContext, Outcome, Principal
+from adjudge._values import FrozenDict
 
 ASK = {"decision": "approve_required", "approvers": ["ana", "bo"], "reason": "big"}
 GRANT = ApprovalDecision(True, "ana")
@@ -252,6 +255,41 @@ async def test_the_question_holds_the_final_arguments_and_their_digest(bench, ch
     assert bench.ran == [{"to": "x", "amount": 70}]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tool": "other"},
+        {"namespace": "other"},
+        {"args": FrozenDict({"amount": 1.0})},
+        {"context": ExecutionContext(Principal("service", "eve", "Eve"))},
+        {"context": ExecutionContext(Principal("user", "ana", "Eve"))},
+    ],
+    ids=["tool", "namespace", "args", "principal-kind", "principal-id"],
+)
+def test_a_digest_binds_who_may_do_what(changed):
+    """Clause 22: tool identity, effective arguments and principal each change the digest."""
+    context = ExecutionContext(Principal("user", "eve", "Eve"))
+    asked = ActionRequest("pay", FrozenDict({"amount": 1}), None, context, "bank")
+
+    assert call_digest(replace(asked, **changed), "run/0/1") != call_digest(asked, "run/0/1")
+
+
+async def test_a_question_is_on_record_before_it_is_put(bench, check):
+    """The handler is asked once the record says so, and a time-out ends in a denial."""
+    seen = []
+
+    async def never(_request):
+        seen.extend(bench.kinds)
+        await asyncio.Event().wait()
+
+    guard = bench.guard({**ASK, "timeout_seconds": 0.05}, on_approval=never)
+
+    await check(guard, "pay", {"to": "x"})
+
+    assert seen == ["step.proposed", "policy.evaluated", "approval.requested"]
+    assert bench.kinds == [*seen, "approval.timed_out", "action.denied"]
+
+
 async def test_two_equal_calls_have_two_digests(bench, check):
     """Clause 22, fault X037: an approval is for one occurrence."""
     guard = bench.guard(ASK, on_approval=auto_approve())
@@ -403,6 +441,21 @@ async def test_a_ledger_that_answers_oddly_denies(bench, check, ledger):
     call = await check(guard, "pay", {"to": "x"})
 
     assert (call.outcome, call.result.code) == (Outcome.DENIED, "ledger_failed")
+    assert bench.ran == []
+
+
+async def test_an_approval_that_cannot_be_claimed_runs_nothing(bench, check, ledger):
+    """Clause 22: granted too late, or claimed by somebody else, is not granted."""
+
+    class Spent(Failing):
+        def claim(self, *args, **kwargs):
+            return None
+
+    guard = bench.guard(ASK, on_approval=auto_approve("ana"), ledger=Spent(ledger, "none"))
+
+    call = await check(guard, "pay", {"to": "x"})
+
+    assert (call.outcome, call.result.code) == (Outcome.DENIED, "approval_spent")
     assert bench.ran == []
 
 

@@ -246,3 +246,34 @@ async def test_context_of_this_call_is_its_own(bench):
     await asyncio.gather(*(call(f"p{n}") for n in range(20)))
 
     assert seen == {f"p{n}": f"p{n}" for n in range(20)}
+
+
+async def test_twice_while_the_ledger_is_written(bench):
+    """Law 7: a second cancellation, in the middle of settling the entry, costs no event."""
+    body, settling = Gate(), Gate()
+
+    class SlowLedger(MemoryLedger):
+        async def settle(self, *args, **kwargs):
+            await settling()
+            return MemoryLedger.settle(self, *args, **kwargs)
+
+    @tool()
+    async def wait():
+        await body()
+
+    guard = bench.guard(
+        {"decision": "approve_required"},
+        tools=[wait],
+        on_approval=auto_approve(),
+        ledger=SlowLedger(),
+    )
+    task = asyncio.ensure_future(guard.check("wait", {}))
+    await body.reached.wait()
+    task.cancel()
+    await settling.reached.wait()
+    task.cancel()
+    settling.opened.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert bench.terminals == ["action.cancelled"]

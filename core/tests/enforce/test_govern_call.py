@@ -71,6 +71,16 @@ def raise_with_history(_):
         raise Odd("outer") from inner
 
 
+async def test_the_bodys_result_is_handed_on_untouched(bench, govern):
+    """Law 1: what the continuation returns comes back, the same object, whatever it is."""
+    guard = bench.guard(ALLOW)
+
+    for result in ({"rows": [1, (2,)]}, [object()], None, ValueError("returned")):
+        call = await govern(guard, ProposedCall("f", {}), lambda _, result=result: result)
+
+        assert call.result.value is result
+
+
 async def test_the_bodys_exception_is_raised_unchanged(bench, govern):
     """Law 1: the same object, with the cause, context and notes that it had."""
     guard = bench.guard(ALLOW)
@@ -306,13 +316,13 @@ async def test_a_rewrite_that_text_cannot_carry_denies(bench, govern):
 
     policy = compile_policy(
         {"version": 1, "rules": []},
-        python_rules=[lambda _: transform({"n": Decimal("0.1")})],
+        python_rules=[lambda *_: transform({"n": Decimal("0.1")})],
     )
     guard = bench.guard(policy=policy)
 
     call = await govern(guard, ProposedCall("f", '{"n": 1}'), bench.ran.append)
 
-    assert call.outcome is Outcome.DENIED
+    assert (call.outcome, call.result.code) == (Outcome.DENIED, "invalid_rewrite")
     assert bench.ran == []
 
 
@@ -372,6 +382,25 @@ async def test_who_is_calling_comes_with_each_call(bench, govern):
     assert call.result.value == "ran"
     assert denied.outcome is Outcome.DENIED
     assert [event.body["principal"]["id"] for event in bench.events[::3]] == ["eve", "root"]
+
+
+async def test_nothing_of_the_guards_own_fills_up_a_context(bench, govern):
+    """Clause 26: what the callable leaves out nobody supplied, and it is asked once per call."""
+    asked = []
+
+    def who():
+        asked.append("asked")
+        return CallContext(Principal("user", "eve"))
+
+    guard = bench.guard(
+        {"match": {"context.environment": "prod"}, "decision": "allow"}, environment="prod"
+    )
+
+    call = await govern(guard, ProposedCall("f", {}), lambda _: "ran", context=who)
+
+    assert call.outcome is Outcome.DENIED
+    assert call.request.context.environment is None
+    assert asked == ["asked"]
 
 
 async def test_attempts_and_ids_are_on_record(bench, govern):

@@ -126,3 +126,14 @@ async def test_an_exception_that_cannot_say_what_it_is_stays_itself(bench, gover
 
     assert raised.value is error
     assert bench.terminals == ["action.failed"]
+
+
+@pytest.mark.parametrize("name", [["note"], {}, None, 5], ids=str)
+async def test_a_name_that_is_no_text_is_an_unknown_tool(bench, check, name):
+    """Law 4: a caller without types gets a denial, on record, and no exception."""
+    guard = bench.guard({"decision": "allow"})
+
+    call = await check(guard, name, {"text": "x"})
+
+    assert "unknown_tool" == call.result.code
+    assert ["action.denied"] == bench.terminals

@@ -1,5 +1,6 @@
 """The ledger: one claim, no grant after expiry, nothing taken on trust."""
 
+import functools
 import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
@@ -114,6 +115,29 @@ def test_of_many_threads_one_claims(ledger):
 
     assert len(won) == 1
     assert ledger.get("e1").holder == won[0]
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_a_claim_in_the_middle_of_a_claim_leaves_one_winner(place, tmp_path, monkeypatch):
+    """Clause 22: whenever a rival gets a chance during a claim, one of the two has the entry."""
+    path = tmp_path / "ledger.sqlite"
+    ledger, rival = SQLiteLedger(path), SQLiteLedger(path)
+    ledger.add(entry())
+    chances = iter(range(100))
+    won = []
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, *args):
+            if not self.in_transaction and next(chances) == place:
+                won.append(claim(rival, "rival"))
+            return super().execute(*args)
+
+    connect = functools.partial(sqlite3.connect, factory=Interrupted)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+    won.append(claim(ledger, "h"))
+
+    assert sum(each is not None for each in won) == 1
 
 
 def test_an_expired_entry_is_never_claimed(ledger):

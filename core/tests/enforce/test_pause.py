@@ -253,6 +253,17 @@ async def test_a_rewrite_that_changed_meanwhile_denies(bench, check, resume, led
     assert bench.ran == []
 
 
+async def test_what_the_model_itself_sent_is_known_on_resume(bench, check, resume, ledger):
+    """Clauses 3, 24: a default that was filled in is not taken for an argument of the model's."""
+    guard = pausing(bench, ledger, {**ASK, "match": {"given.amount": False}})
+    call = await check(guard, "pay", {"to": "x"})
+
+    call = await resume(guard, call.pending.id, GRANT)
+
+    assert call.outcome is Outcome.COMPLETED
+    assert bench.ran == [{"to": "x", "amount": 5}]
+
+
 async def test_a_rewritten_call_that_was_approved_runs_rewritten(bench, check, resume, ledger):
     """Stored are the original arguments; the rewriting is judged and done again."""
     rules = [

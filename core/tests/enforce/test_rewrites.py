@@ -1,5 +1,9 @@
 """What was judged is what runs, also where defaults come back and paths lead elsewhere."""
 
+from datetime import date
+from enum import Enum
+from pathlib import PurePath
+
 import pytest
 
 from adjudge._enforcement.tools import tool
@@ -196,3 +200,61 @@ async def test_a_path_that_a_python_rule_writes_is_resolved_and_judged(
 
     assert call.outcome is Outcome.DENIED
     assert bench.ran == []
+
+
+class Speed(Enum):
+    SLOW = "slow"
+
+
+async def test_a_default_of_a_richer_type_is_judged_as_json_and_stays_what_it_is(bench, check):
+    """Law 1: the body gets the Enum, path, date and tuple that its signature has."""
+    defaults = (Speed.SLOW, PurePath("/x"), date(2026, 1, 2), (1, ("a",)))
+
+    @tool()
+    async def rich(speed=defaults[0], path=defaults[1], day=defaults[2], pair=defaults[3]):
+        bench.ran.append((speed, path, day, pair))
+
+    rule = {"args.speed": "slow", "args.path": "/x", "args.day": "2026-01-02", "args.pair.size": 2}
+    guard = bench.guard({"match": rule, "decision": "allow"}, tools=[rich])
+
+    await check(guard, "rich", {})
+    await check(guard, "rich", {"speed": "slow"})
+
+    assert [defaults, ("slow", *defaults[1:])] == bench.ran
+
+
+async def test_a_default_that_a_body_can_change_is_not_handed_on(bench, check):
+    """Law 5: a mutable default is judged, and given afresh, as it was when the tool was defined."""
+
+    @tool()
+    async def grows(held=([],)):
+        bench.ran.append(held)
+        held[0].append(1)
+
+    guard = bench.guard({"match": {"args.held": [[]]}, "decision": "allow"}, tools=[grows])
+
+    await check(guard, "grows", {})
+    await check(guard, "grows", {})
+
+    assert [[[1]], [[1]]] == bench.ran
+
+
+async def test_a_rewritten_default_of_a_richer_type_reaches_the_body(bench, check):
+    """Law 5: what a transform put in place of a default runs, and not the default."""
+
+    @tool()
+    async def opens(path=PurePath("/x")):
+        bench.ran.append(path)
+
+    guard = bench.guard(
+        {
+            "match": "always",
+            "decision": "transform",
+            "transform": {"path": "args.path", "set": "/safe"},
+        },
+        tools=[opens],
+    )
+
+    await check(guard, "opens", {})
+
+    assert ["/safe"] == bench.ran

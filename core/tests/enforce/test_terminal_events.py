@@ -267,3 +267,18 @@ async def test_an_answer_of_evaluate_that_is_no_decision_denies(bench, check, mo
         assert (call.outcome, call.decision.verdict) == (Outcome.DENIED, Verdict.DENY)
     assert bench.ran == []
     assert bench.terminals == ["action.denied"] * 5
+
+
+async def test_an_evaluate_that_raises_denies(bench, check):
+    """Law 4: a decision that fails is a denial, with its cause in the record."""
+    import dataclasses
+
+    guard = bench.guard({"decision": "allow"})
+    guard._settings = dataclasses.replace(guard._settings, evaluate=raises)
+
+    call = await check(guard, "note", {"text": "x"})
+
+    assert (call.outcome, call.decision.matched_rules) == (Outcome.DENIED, ("<policy_failed>",))
+    assert bench.ran == []
+    assert bench.terminals == ["action.denied"]
+    assert "broken" in bench.body("policy.evaluated")["reason"]

@@ -41,6 +41,7 @@ def one(_request: ActionRequest, _context: ExecutionContext) -> Decision | None:
     "bundle",
     [
         compile_policy(SOURCE),
+        compile_policy(SOURCE, python_rules=[one], python_rule_priorities=[("one", 5)]),
         compile_policy(
             [PolicyLayer("a", SOURCE), PolicyLayer("b", {"version": 1})], merge=first_layer_wins
         ),

@@ -282,6 +282,13 @@ def test_evaluate_never_raises(nonsense: Any) -> None:
         assert decision.matched_rules[0].startswith("<rule_error:evaluate:")
 
 
+def test_what_no_rule_reads_does_not_matter() -> None:
+    """Clause 29: arguments are frozen at the guard's door; `evaluate` takes them as they are."""
+    allows = rule("allow", {"args.x": 1})
+
+    assert Verdict.ALLOW is decide(allows, args={"x": 1, "unread": object()}).verdict
+
+
 def test_evaluate_changes_nothing() -> None:
     """Law 8: the request is the same after judging it, a rewrite included."""
     args = {"a": {"b": [1]}}

@@ -180,6 +180,13 @@ def test_a_pattern_has_a_greatest_length():
         compiled("a" * (MAX_PATTERN + 1))
 
 
+@pytest.mark.parametrize("permitting", [True, False])
+def test_a_pattern_nested_too_deep_is_refused(permitting):
+    """Law 4: the limit of the interpreter's stack is an error of the pattern."""
+    with pytest.raises(UnsafePattern):
+        compile_pattern("(" * 250 + "a" + ")" * 250, permitting=permitting)
+
+
 def test_a_pattern_too_large_to_be_shown_safe_is_refused():
     """Where no bound is found within reason, none is assumed."""
     with pytest.raises(UnsafePattern, match="too large"):

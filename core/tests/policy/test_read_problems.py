@@ -1,6 +1,7 @@
 """Every kind of mistake in a policy: its place, its rule, its field and what to write instead."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -413,3 +414,17 @@ def test_nesting_has_a_limit():
     assert "levels deep" in only_problem(rule(match=match))
     assert "levels deep" in only_problem(rule(match={"args.x": value}))
     assert "levels deep" in only_problem(circle)
+
+
+@pytest.mark.needs_yaml
+@pytest.mark.parametrize("name", ["policy.yaml", "conf/policy.json", "POLICY.TOML"])
+def test_a_files_name_in_place_of_its_text_says_what_to_call(name):
+    """`compile_policy("policy.yaml")` is a usual slip: a text that is no policy."""
+    with pytest.raises(PolicyCompileError, match="read it with load_policy_file"):
+        read_policy(name)
+
+
+def test_a_path_in_place_of_its_text_says_what_to_call():
+    """A path is no text, and is never opened here."""
+    with pytest.raises(PolicyCompileError, match="Read a file with load_policy_file"):
+        read_policy(Path("policy.yaml"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from properties.policies import Layers, Policy
+from properties.rules import cap_amount
 from properties.trying import view
 from reference import reference_evaluate
 
@@ -77,6 +78,16 @@ def test_a_doubtful_transform_below_denies_another_ones_result() -> None:
     doubtful = {**CAP, "id": "doubtful", "match": {"not": {"args.tier.in": ["gold"]}}}
 
     assert "deny" == decide(rules(CAP, doubtful)).verdict
+
+
+def test_a_python_transform_that_matched_all_along_is_not_newly_met() -> None:
+    """Clause 19: shadowed on the original and on the final arguments, it changes nothing."""
+    mark = {"id": "mark", "priority": 10, "match": "always", "decision": "transform"}
+    rule = {**mark, "transform": {"path": "args.mode", "set": "b"}}
+    policy = replace(rules(rule), coded=((cap_amount, 0),))
+    call = replace(CALL, args=freeze({"amount": 100}))
+
+    assert {"amount": 100, "mode": "b"} == decide(policy, call).effective_args
 
 
 def test_an_ask_by_default_is_one_ask() -> None:

@@ -64,12 +64,12 @@ def arguments(mode):
     }
 
 
-async def drive(sink, *, door="async", **options):
+async def drive(*sinks, door="async", **options):
     """Make one call of each kind through a guard."""
     guard = ToolGuard(
         policy=POLICY,
         tools=ToolSet([send]),
-        sinks=[sink],
+        sinks=sinks,
         on_approval=scripted_approval([True]),
         **options,
     )
@@ -141,3 +141,20 @@ async def test_guards_in_many_tasks_share_one_record(record):
 
     assert result.intact
     assert () == result.open_proposals
+
+
+@pytest.mark.parametrize("redact", [default_redactor(), no_redaction])
+async def test_no_sink_can_change_what_the_next_one_records(record, redact):
+    """Law 7: an event is immutable, at any depth, so a careless sink forges nothing."""
+    tried = []
+
+    def careless(event):
+        for part in (event.body, event.body.get("args", {}).get("headers", event.body)):
+            with pytest.raises(TypeError, match="immutable"):
+                part["forged"] = True
+            tried.append(event.kind)
+
+    await drive(careless, hash_chained_sink(record), redact=redact)
+
+    assert tried
+    assert "forged" not in record.read_text()

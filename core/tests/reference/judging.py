@@ -8,7 +8,7 @@ from typing import Any
 from adjudge._types import Obligation, Verdict
 from reference.edits import CannotApply, rewritten
 from reference.logic import Truth
-from reference.policy import RESTRICTING, Answer, Candidate, ReferencePolicy
+from reference.policy import RESTRICTING, Answer, Candidate, ReferencePolicy, WrittenRule
 from reference.reading import World
 
 # Clause 16.
@@ -52,6 +52,7 @@ class Alone:
     errors: tuple[str, ...] = ()
     applied: Candidate | None = None
     answer: Answer | None = None
+    restricting_erred: bool = False
 
 
 def over(floor: Judgement, base: Judgement) -> Judgement:
@@ -125,10 +126,7 @@ def judge_alone(
         return Alone(
             over_all(tuple(floors), judgement), tuple(floors), tuple(errors), applied, answer
         )
-    if restricting_erred:
-        # Clause 20: then the layer's default counts as a floor besides.
-        floors.append(default_judgement(policy, world))
-    return Alone(None, tuple(floors), tuple(errors))
+    return Alone(None, tuple(floors), tuple(errors), restricting_erred=restricting_erred)
 
 
 def floor_of(candidate: Candidate, answer: Answer) -> Judgement:
@@ -234,17 +232,23 @@ def newly_met(
             # Clause 8: this is the decision without it, unless the result made certain of it.
             continue
         uncovered = bool(shadows) and not any(_still(one, was, result) for one, was in shadows)
-        newly = after.met and (not _same(before, after) or uncovered)
+        newly = after.met and (not _same(candidate, before, after) or uncovered)
         if candidate != applied and newly:
             met += _restriction(candidate, after)
         if before.plain or candidate == applied:
             shadows.append((candidate, before))
-    return tuple(met)
+    # The strictest wins; where several are, each of them counts.
+    most = max((one.strictness for one in met), default=0)
+    return tuple(one for one in met if one.strictness == most)
 
 
-def _same(before: Answer, after: Answer) -> bool:
-    """Whether the rule was plainly true already; a Python rule may have answered otherwise."""
-    return before.plain and (after.matches is Truth.ERROR or before.verdict == after.verdict)
+def _same(candidate: Candidate, before: Answer, after: Answer) -> bool:
+    """Whether the rule was plainly true already; a Python rule must not have said less."""
+    if isinstance(candidate, WrittenRule) or not before.plain:
+        return before.plain
+    assert before.verdict is not None
+    now = Verdict.DENY if after.verdict is None else after.verdict
+    return STRICTNESS[before.verdict] >= STRICTNESS[now]
 
 
 def _still(candidate: Candidate, before: Answer, result: World) -> bool:

@@ -47,10 +47,13 @@ def judge_layers(policy: LayeredReference, world: World) -> tuple[Judgement, tup
 
 def _tagged(name: str, layer: ReferencePolicy, world: World) -> Alone:
     one = judge_alone(layer, world)
+    floors = list(one.floors)
+    if one.judgement is None and one.restricting_erred:
+        floors.append(default_judgement(layer, world))
     return replace(
         one,
         judgement=None if one.judgement is None else _named(name, one.judgement),
-        floors=tuple(_named(name, floor) for floor in one.floors),
+        floors=tuple(_named(name, floor) for floor in floors),
         errors=tuple(f"{name}:{rule}" for rule in one.errors),
     )
 

@@ -57,11 +57,20 @@ class Stage:
     @property
     def said(self) -> list[str]:
         """The tools' answers as the models got them, each once, in order."""
+        return list(self._outputs.values())
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the calls that were answered, in order."""
+        return list(self._outputs)
+
+    @property
+    def _outputs(self) -> dict[str, str]:
         assert self._exchange is not None
         outputs: dict[str, str] = {}
         for request in self._exchange.requests:
             outputs |= request.outputs
-        return list(outputs.values())
+        return outputs
 
     @property
     def offered(self) -> list[bytes]:
@@ -74,7 +83,9 @@ class Stage:
 
 
 class Record:
-    """A sink that keeps the events."""
+    """A sink that keeps the events, each at once."""
+
+    never_blocks = True
 
     def __init__(self) -> None:
         self.events: list[AuditEvent] = []

@@ -210,6 +210,12 @@ class TestArguments:
         assert "args.parcel.weight" in failed["error"]
         assert "hunter2" not in failed["error"]
 
+    def test_a_call_is_on_record_under_the_models_own_id(self, stage, guard_of, record):
+        """The record names each call as the wire does."""
+        one_call(stage, guard_of(), spied([]), '{"parcel": {"weight": 3}}')
+
+        assert stage.ids == [record.bodies("step.proposed")[0]["call_id"]]
+
     def test_no_text_is_no_arguments(self, stage, guard_of, record):
         """The SDK reads an empty text as an empty object, and so is it judged."""
 
@@ -350,6 +356,21 @@ class TestHandwrittenTools:
 
 
 class TestTheSdksOwnWays:
+    def test_a_result_stays_the_object_that_it_is(self, stage, guard_of):
+        """Law 1: the run's items hold what the function returned, and no text of it."""
+        rows = [{"order": 1}]
+
+        @function_tool
+        def orders() -> list[dict[str, int]]:
+            """List the orders."""
+            return rows
+
+        stage.script(a=[("orders", "{}")])
+        result = stage.run(govern(stage.agent("a", tools=[orders]), guard_of()))
+
+        (item,) = [item for item in result.new_items if item.type == "tool_call_output_item"]
+        assert item.output is rows
+
     def test_a_failure_formatter_answers_as_ungoverned(self, stage, guard_of, record):
         """Law 1: the tool's own failure function sees the body's own exception."""
         seen = []
@@ -612,3 +633,25 @@ class TestWhoIsCalling:
         told = self.run_as(stage, guard_of(), answer, "ana")
 
         assert told[0].startswith("[denied] ")
+
+
+def test_the_tool_context_tells_the_rewritten_arguments(stage, guard_of):
+    """Law 5: a body that reads its arguments off the context gets those that were judged."""
+    read = []
+
+    @function_tool
+    def look(context: ToolContext[Any], path: str) -> str:
+        """Look."""
+        read.append((path, json.loads(context.tool_arguments)))
+        return "seen"
+
+    rule = {
+        "id": "safe",
+        "match": {"tool": "look"},
+        "decision": "transform",
+        "transform": {"path": "args.path", "set": "/safe"},
+    }
+
+    one_call(stage, guard_of(rule), look, '{"path": "/etc"}')
+
+    assert [("/safe", {"path": "/safe"})] == read

@@ -1,6 +1,7 @@
 """The shared suite on the real SDK, its real client and its own loop."""
 
 import asyncio
+import importlib.metadata
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
     """How an agent of the OpenAI Agents SDK is built and run."""
 
     name = "openai-agents"
+    version = importlib.metadata.version("openai-agents")
     styles = (Style.SYNC, Style.ASYNC, Style.ASYNC_STREAM)
     apis = ("chat", "responses")
     gaps: Mapping[str, Gap] = {"pause.*": _PAUSE, "arguments.lone-surrogate": _NOT_UNICODE}

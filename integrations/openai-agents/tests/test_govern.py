@@ -181,6 +181,11 @@ class TestArguments:
         with pytest.raises(GovernError):
             govern(look, guard_of(), hosted="drop")
 
+    def test_the_context_is_a_function(self, guard_of):
+        """A value would be the same for every caller; it is refused before any call."""
+        with pytest.raises(GovernError, match="context is a dict; give a function"):
+            govern(look, guard_of(), context={"user": "ana"})
+
     def test_a_policy_is_no_guard(self, guard_of):
         """What stands for the guard must be one."""
         with pytest.raises(GovernError):
@@ -316,3 +321,31 @@ class TestPrivateNames:
         agent = Agent(name="a")
 
         assert agent is handoff(agent)._agent_ref()
+
+
+def test_an_agent_whose_instance_hides_the_governed_method_is_refused(guard_of):
+    """Law 3: where there is no place to stand `govern` says so."""
+    agent = Agent(name="a")
+
+    async def tools(_run_context):
+        return []
+
+    agent.get_all_tools = tools
+
+    with pytest.raises(GovernError, match="subclass"):
+        govern(agent, guard_of())
+
+
+def test_a_tool_renamed_after_it_was_governed_is_refused(guard_of):
+    """Fault kind 5: a policy judges the name that the model calls, and no former one."""
+    guard = guard_of()
+
+    @function_tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    renamed = dataclasses.replace(govern(look, guard), name="peek")
+
+    with pytest.raises(GovernError, match="renamed"):
+        govern(Agent(name="a", tools=[renamed]), guard)

@@ -244,3 +244,44 @@ class TestMCPServers:
 
         assert said in stage.said[0]
         assert log == ran.read_text()
+
+
+def test_agents_behind_tools_that_a_subclass_adds(stage, guard_of, look, ran):
+    """Law 3: agents as tools that only `get_all_tools` of a subclass names are governed too."""
+    stage.script(a=[("ask_b", '{"input": "look"}')], b=[("look", "{}")])
+    inner = stage.agent("b", tools=[look])
+
+    class Custom(Agent):
+        async def get_all_tools(self, run_context):
+            """Add a tool of its own."""
+            return [*await super().get_all_tools(run_context), inner.as_tool("ask_b", "Ask b.")]
+
+    stage.run(govern(Custom(name="a", model=stage.model("a")), guard_of(NO_LOOK)))
+
+    assert DENIED in stage.said
+    assert [] == ran
+
+
+@pytest.mark.parametrize("what", ["instructions", "prompt"])
+def test_handoffs_that_dynamic_instructions_add(stage, guard_of, look, ran, what):
+    """Law 3: the SDK reads the handoffs after the instructions, and what it finds is governed."""
+    stage.script(a=[("transfer_to_b", "{}")], b=[("look", "{}")])
+    agent = stage.agent("a")
+    other = stage.agent("b", tools=[look])
+
+    def add() -> None:
+        if other not in agent.handoffs:
+            agent.handoffs.append(other)
+
+    def instruct(_context, _agent) -> str:
+        add()
+        return "Be kind."
+
+    def prompt(_data) -> Any:
+        add()
+        return {"id": "stored"}
+
+    setattr(agent, what, instruct if what == "instructions" else prompt)
+    stage.run(govern(agent, guard_of(NO_LOOK)))
+
+    assert (DENIED, []) == (stage.said[-1], ran)

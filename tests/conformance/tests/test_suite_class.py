@@ -149,10 +149,10 @@ class TestReport:
         assert GAP.url in (tmp_path / "report.md").read_text()
 
     def test_frameworks_share_one_report(self, tmp_path, monkeypatch):
-        """Runs of several frameworks fill the columns of one table."""
+        """Runs of several frameworks and releases fill the columns of one table."""
         monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.json"))
-        for name in ("acme", "bolt"):
-            Tally(name).write_if_asked()
+        for name, version in (("acme", "1.0"), ("acme", "2.0"), ("bolt", "")):
+            Tally(name, version).write_if_asked()
         report = json.loads((tmp_path / "report.json").read_text())
 
-        assert markdown(report).startswith("| cases | acme | bolt |")
+        assert markdown(report).startswith("| cases | acme 1.0 | acme 2.0 | bolt |")

@@ -33,6 +33,7 @@ __all__ = [
     "Steps",
     "failure_text",
     "final_request",
+    "unfit",
 ]
 
 T = TypeVar("T")
@@ -263,6 +264,11 @@ class Attempt:
         else:
             yield from self.emit("obligation.failed", {**about, "error": error})
         return ObligationOutcome(obligation.id, obligation.phase, error is None, error)
+
+
+def unfit(error: Exception) -> Refusal:
+    """Say that rewritten or edited arguments are none that the tool could get."""
+    return Refusal("invalid_rewrite", f"the rewritten arguments do not fit the tool: {error}")
 
 
 def final_request(request: ActionRequest, decision: Decision) -> ActionRequest:

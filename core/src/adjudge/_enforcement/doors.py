@@ -146,6 +146,7 @@ class ToolDoor:
 
     def execution(self, request: ActionRequest, *, changed: bool) -> Execute:
         """Run the executor, or the function itself."""
+        request = self.signature.unfilled(request)
         if self.executor is not None:
             definition = self.definition
             if request.declared is not None and request.declared != definition.metadata:

@@ -205,6 +205,8 @@ class ToolGuard:
         self.close()
 
     def _door(self, name: str) -> Door:
+        if not isinstance(name, str):
+            return UnknownToolDoor(f"<{type(name).__name__}>")
         door = self._doors.get(name)
         return UnknownToolDoor(name) if door is None else door
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from adjudge._arguments.proposal import InvalidArguments
-from adjudge._enforcement.attempt import Attempt, Refusal, Steps, failure_text
+from adjudge._enforcement.attempt import Attempt, Refusal, Steps, failure_text, unfit
 from adjudge._enforcement.effects import Resolve
 from adjudge._types import ActionRequest, Decision, Verdict
 from adjudge._values import FrozenDict, canonical_json, freeze_object
@@ -70,9 +70,7 @@ class Judging(Attempt):
         try:
             return self.door.complete(args if type(args) is FrozenDict else freeze_object(args))
         except (InvalidArguments, ArgumentsRefused) as error:
-            raise Refusal(
-                "invalid_rewrite", f"the rewritten arguments do not fit the tool: {error}"
-            ) from None
+            raise unfit(error) from None
 
     def _judge_completed(self, rewritten: ActionRequest, decision: Decision) -> Decision:
         """Judge arguments into which defaults came back after a transform took them out.

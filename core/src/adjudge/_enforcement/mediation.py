@@ -16,7 +16,7 @@ from typing import Any
 from adjudge._enforcement.admission import Admission
 from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import ask_handler, pause
-from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
+from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
 from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
 from adjudge._executors.inline import call_arguments
 from adjudge._ledger.entries import EntryState
@@ -31,7 +31,7 @@ from adjudge._types import (
     Verdict,
 )
 from adjudge._values import EMPTY, freeze, thaw
-from adjudge.errors import LedgerError, RecordError
+from adjudge.errors import ArgumentsRefused, LedgerError, RecordError
 
 __all__ = ["Mediation"]
 
@@ -145,7 +145,10 @@ class Mediation(Admission):
                 f"the tool {final.tool} declares the isolation {isolation!r}, "
                 "and nothing here provides it",
             )
-        execution = self.door.execution(final, changed=final is not request)
+        try:
+            execution = self.door.execution(final, changed=final is not request)
+        except ArgumentsRefused as error:
+            raise unfit(error) from None
         self._check_cancelled()
         return (yield from self._execute(execution))
 
@@ -264,17 +267,21 @@ class Mediation(Admission):
             if self.result is not None:
                 # The body has ended, and the record says so whatever came after it.
                 yield from self._end_body(Outcome.COMPLETED if self.result.ok else Outcome.FAILED)
-            elif isinstance(error, CancelledError | GeneratorExit):
-                yield from self._settle(Outcome.CANCELLED)
-                yield from self.end(Outcome.CANCELLED, {"started": self.started})
             else:
-                yield from self._settle(Outcome.FAILED)
-                yield from self.end(
-                    Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
-                )
+                outcome, about = self._interruption(error)
+                try:
+                    yield from self._settle(outcome)
+                finally:
+                    # A second cancellation, while the ledger is written, costs no terminal event.
+                    yield from self.end(outcome, about)
         except Exception:
             return Raised(error)
         return Raised(error)
+
+    def _interruption(self, error: BaseException) -> tuple[Outcome, dict[str, Any]]:
+        if isinstance(error, CancelledError | GeneratorExit):
+            return Outcome.CANCELLED, {"started": self.started}
+        return Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
 
     def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
         """Give what the caller is told."""

@@ -11,9 +11,14 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, Literal, Never, TypeVar
+from uuid import UUID
 
-from adjudge._types import ToolMetadata
+from adjudge._types import ActionRequest, ToolMetadata
 from adjudge._values import FrozenDict, OpaqueValue, freeze
 from adjudge.errors import ArgumentsRefused, ToolDefinitionError
 
@@ -43,12 +48,14 @@ class Signature:
     """The arguments that a function takes by name.
 
     `defaults` are frozen; a default that is no JSON value stands as an opaque marker that no rule
-    can read, and the body gets the function's own.
+    can read, and the body gets the function's own. So it does where the default is judged by its
+    JSON form and is more than that (`own`: an Enum, a date, a path, a tuple).
     """
 
     names: frozenset[str]
     required: tuple[str, ...]
     defaults: FrozenDict
+    own: frozenset[str]
     takes_any: bool
     is_async: bool
 
@@ -84,6 +91,7 @@ class Signature:
                     if item.default is not item.empty
                 }
             ),
+            own=frozenset(item.name for item in named if _is_own(item.default)),
             takes_any=takes_any,
             is_async=is_async(function),
         )
@@ -104,6 +112,33 @@ class Signature:
         if self.defaults.keys() <= args.keys():
             return args
         return FrozenDict({**self.defaults, **args})
+
+    def unfilled(self, request: ActionRequest) -> ActionRequest:
+        """Leave out what the body has of its own, as it was judged: its defaults of a richer type."""
+        left_out = {
+            name
+            for name in self.own
+            if request.given is not None
+            and name not in request.given
+            and request.args.get(name) is self.defaults[name]
+        }
+        if not left_out:
+            return request
+        args = {name: value for name, value in request.args.items() if name not in left_out}
+        return replace(request, args=FrozenDict(args))
+
+
+def _is_own(value: object) -> bool:
+    """Tell whether a default is more than its JSON form, and can never become another."""
+    if isinstance(value, tuple):
+        return all(_is_scalar(item) or _is_own(item) for item in value)
+    if isinstance(value, Enum):
+        return _is_scalar(value.value)
+    return isinstance(value, date | time | UUID | PurePath)
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or type(value) in (bool, int, float, str, Decimal)
 
 
 def _frozen_default(value: object) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from adjudge._record.secrets import REDACTED, is_secret_name, redact_text, words_of
-from adjudge._values import digest
+from adjudge._values import FrozenDict, FrozenList, digest
 from adjudge.errors import ArgumentsRefused
 
 __all__ = ["REDACTED", "Redactor", "apply_redactor", "default_redactor", "no_redaction"]
@@ -70,12 +70,27 @@ def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, 
         redacted: object = redactor(body)
         if not isinstance(redacted, Mapping):
             raise TypeError(f"a redactor returns a mapping, not a {type(redacted).__name__}")
+        sealed: Mapping[str, Any] = _sealed(redacted)
+        return sealed
     except Exception as error:
         # The text of the error may quote what was to be redacted.
         kind = type(error).__name__
         _log.error("The redactor failed with %s; the event's body is left out.", kind)
-        return {"redaction_failed": kind}
-    return redacted
+        return FrozenDict({"redaction_failed": kind})
+
+
+def _sealed(value: Any) -> Any:
+    """Give a body that no sink can change under the next one's hands."""
+    kind = type(value)
+    if kind is str or kind is FrozenDict or kind is FrozenList:
+        return value
+    if isinstance(value, Mapping):
+        return FrozenDict({key: _sealed(item) for key, item in value.items()})
+    if isinstance(value, tuple):
+        return tuple(map(_sealed, value))
+    if isinstance(value, list):
+        return FrozenList(map(_sealed, value))
+    return value
 
 
 def _parse_path(path: str) -> _Path:

@@ -204,7 +204,7 @@ def newly_met(
             continue
         emerged = shadowed and not still_shadowed
         decision = None if after is False else _restriction(rule, after)
-        if decision is not None and (emerged or not _settled(before, decision)):
+        if decision is not None and (emerged or not _settled(before, after, decision)):
             decisions.append(decision)
         if _as_plain(before):
             shadowed = True
@@ -219,10 +219,11 @@ def _as_plain(met: Met) -> bool:
     return met is True or isinstance(met, Decision)
 
 
-def _settled(before: Met, decision: Decision) -> bool:
+def _settled(before: Met, after: Met, decision: Decision) -> bool:
     """Whether the rule had said as much of the original; a Python rule may change its word."""
     if isinstance(before, Decision):
-        return STRICTNESS[before.verdict] >= STRICTNESS[decision.verdict]
+        now = after if isinstance(after, Decision) else decision
+        return STRICTNESS[before.verdict] >= STRICTNESS[now.verdict]
     return before is True
 
 

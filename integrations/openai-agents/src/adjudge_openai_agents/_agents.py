@@ -62,6 +62,11 @@ def _neighbours(agent: Agent[Any]) -> Iterator[Agent[Any]]:
 
 def _check(agent: Agent[Any], binding: Binding) -> None:
     """Raise `GovernError` for what cannot be governed at this agent."""
+    if "get_all_tools" in vars(agent):
+        raise GovernError(
+            f"The agent {agent.name!r} has a get_all_tools of its own, which would hide the "
+            "governed one; override it in a subclass of Agent."
+        )
     if not hasattr(type(agent), _BINDING):
         govern_tools(agent.tools, binding)
     handoffs = [item for item in agent.handoffs if isinstance(item, Handoff)]
@@ -83,7 +88,22 @@ def _governed_class(base: type[Agent[Any]], binding: Binding) -> type[Agent[Any]
         async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the agent's tools, governed, and govern the agents that were added since."""
             govern_agents([self], binding)
-            return govern_tools(await super().get_all_tools(run_context), binding)
+            tools = await super().get_all_tools(run_context)
+            if binding.recursive:
+                govern_agents(agents_behind(tools), binding)
+            return govern_tools(tools, binding)
+
+        async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
+            """Give the instructions, and govern the agents that making them has added."""
+            instructions = await super().get_system_prompt(run_context)
+            govern_agents([self], binding)
+            return instructions  # type: ignore[no-any-return]
+
+        async def get_prompt(self, run_context: RunContextWrapper[Any]) -> Any:
+            """Give the stored prompt, and govern the agents that making it has added."""
+            prompt = await super().get_prompt(run_context)
+            govern_agents([self], binding)
+            return prompt
 
         async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the tools of the agent's MCP servers, governed."""

@@ -46,7 +46,7 @@ def govern(
     if not isinstance(target, list | FunctionTool):
         raise GovernError(
             f"A {type(target).__name__} cannot be governed; give a FunctionTool, a list of tools "
-            "or an Agent."
+            "or an Agent. A ToolSet is for governed_function_tools."
         )
     tools = target if isinstance(target, list) else [target]
     governed = govern_tools(tools, binding)
@@ -90,6 +90,12 @@ def _binding(
         raise GovernError(
             "The guard's on_approval is pause_approval, and a governed run cannot pause yet; give "
             "it a handler, which is asked while the run waits."
+        )
+    asked: object = context
+    if asked is not None and not callable(asked):
+        raise GovernError(
+            f"context is a {type(asked).__name__}; give a function of the run context that answers "
+            "with a CallContext."
         )
     return Binding(guard, recursive, hosted, context)
 

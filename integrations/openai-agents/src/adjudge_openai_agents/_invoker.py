@@ -58,7 +58,7 @@ class GovernedInvoker:
 
     def __init__(self, tool: FunctionTool, binding: Binding, parameters: FuncSchema | None) -> None:
         self.binding = binding
-        self._name, self._schema = tool.name, tool.params_json_schema
+        self.name, self._schema = tool.name, tool.params_json_schema
         self._parameters = parameters
         origin = sdk.get_function_tool_origin(tool)
         self._namespace = origin.mcp_server_name if origin is not None else None
@@ -83,12 +83,14 @@ class GovernedInvoker:
             if not effective.changed:
                 return await self._body(context, arguments)
             rewritten = effective.text if validated is None else validated.text(effective.args)
+            if isinstance(context, ToolContext):
+                context.tool_arguments = rewritten  # a body may read its arguments there
             return await self._body(context, rewritten)
 
         binding = self.binding
         call = await binding.guard.govern_call(
             ProposedCall(
-                self._name,
+                self.name,
                 arguments or "{}",  # the SDK reads an empty text as no arguments
                 namespace=self._namespace,
                 call_id=getattr(context, "tool_call_id", None),
@@ -112,6 +114,11 @@ def govern_function_tool(tool: FunctionTool, binding: Binding) -> FunctionTool:
     """Give a governed copy of a function tool, or the tool itself where this guard has it."""
     invoker = tool.on_invoke_tool
     if isinstance(invoker, GovernedInvoker):
+        if invoker.name != tool.name:
+            raise GovernError(
+                f"The tool {tool.name!r} was governed as {invoker.name!r} and then renamed; "
+                "govern it under its last name."
+            )
         if invoker.binding.guard is binding.guard:
             return tool
         raise GovernError(

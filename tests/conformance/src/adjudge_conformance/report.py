@@ -1,7 +1,7 @@
 """The support matrix of a run: what holds in which framework, with the number of cells tried.
 
-Set ADJUDGE_CONFORMANCE_REPORT to a path ending in `.json`. Each run of a suite class puts its
-framework's part into that file, and a Markdown table of all parts beside it.
+Set ADJUDGE_CONFORMANCE_REPORT to a path ending in `.json`. Each run of a suite class puts the part
+of its framework and release into that file, and a Markdown table of all parts beside it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class Tally:
             entry["gap"] = {"reason": gap.reason, "url": gap.url}
 
     @property
+    def title(self) -> str:
+        """What the part is called in the report: the framework and its release."""
+        return f"{self.framework} {self.version}".strip()
+
+    @property
     def part(self) -> dict[str, Any]:
         """The framework's part of the report."""
         cells = sum(entry["cells"] for entry in self.cases.values())
@@ -50,7 +55,7 @@ class Tally:
         if named:
             path = Path(named)
             report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-            report[self.framework] = self.part
+            report[self.title] = self.part
             path.write_text(json.dumps(report, indent=2, sort_keys=True) + "\n", encoding="utf-8")
             path.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
 
@@ -59,9 +64,8 @@ def markdown(report: Mapping[str, Any]) -> str:
     """Give the report as a table: a row for each topic, a column for each framework."""
     frameworks = sorted(report)
     topics = sorted({_topic(case) for part in report.values() for case in part["cases"]})
-    heads = [f"{name} {report[name].get('version', '')}".strip() for name in frameworks]
     lines = [
-        "| cases | " + " | ".join(heads) + " |",
+        "| cases | " + " | ".join(frameworks) + " |",
         "|---|" + "---|" * len(frameworks),
     ]
     for topic in topics:

@@ -85,7 +85,10 @@ def compile_pattern(pattern: str, *, permitting: bool) -> Pattern:
     Raises `UnsafePattern` for what is no pattern, can backtrack cubically or worse, or has a `$`
     where clause 11 refuses it.
     """
-    return Pattern(pattern, permitting=permitting)
+    try:
+        return Pattern(pattern, permitting=permitting)
+    except RecursionError:
+        raise UnsafePattern("The groups of the pattern are nested too deep to be read.") from None
 
 
 def _restored(text: str, permitting: bool) -> Pattern:

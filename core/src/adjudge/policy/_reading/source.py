@@ -55,13 +55,20 @@ def read_policy(
         problems.add(
             node.place,
             "A policy is a mapping of version, defaults, predicates, tools and rules, not "
-            f"{kind_of_node(node)}.",
+            f"{kind_of_node(node)}.{_advice(source)}",
         )
         problems.stop_if_any()
     assert isinstance(node, Fields)
     policy = read_fields(node, problems)
     problems.stop_if_any()
     return policy
+
+
+def _advice(source: object) -> str:
+    """Tell who gave a file's name in place of its text what to call."""
+    if isinstance(source, str) and PurePath(source.strip()).suffix.lower() in _FORMAT_OF_SUFFIX:
+        return " If that is a file, read it with load_policy_file."
+    return ""
 
 
 def _parse(

@@ -1,0 +1,57 @@
+"""What the README and the support matrix claim is what the conformance report says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ._support import BEGIN, END, page, readme_table
+from ._tree import ROOT, integrations, tox_ini
+
+MATRIX = ROOT / "docs" / "reference" / "support-matrix.json"
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    """The conformance report from which both were made."""
+    read: dict[str, Any] = json.loads(MATRIX.read_text(encoding="utf-8"))
+    return read
+
+
+def test_the_readme_has_the_reports_table(report: dict[str, Any]) -> None:
+    """The table between the markers is the one that the report gives."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
+
+    assert readme_table(report) == table
+
+
+def test_the_matrix_page_is_the_reports(report: dict[str, Any]) -> None:
+    """The page is the one that the report gives, to the byte."""
+    assert page(report) == MATRIX.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_the_report_counts_what_it_lists(report: dict[str, Any]) -> None:
+    """The totals are the sums of the cases; where a cell does not hold, there is a declared gap."""
+    for part in report.values():
+        cases = part["cases"].values()
+        fallen = [case for case in cases if case["held"] < case["cells"] and "gap" not in case]
+
+        assert part["cells"] == sum(case["cells"] for case in cases)
+        assert part["held"] == sum(case["held"] for case in cases)
+        assert [] == fallen
+
+
+def test_the_report_has_every_integration_at_its_oldest_and_newest(report: dict[str, Any]) -> None:
+    """The releases in the report are those of the matrix, and no others."""
+    expected = {"reference"}
+    for each in integrations():
+        name = each.folder.name
+        framework = next(d for d in each.project["dependencies"] if d.startswith(f"{name}>="))
+        oldest = framework.removeprefix(f"{name}>=").partition(",")[0]
+        oldest += ".0" * (2 - oldest.count("."))
+        expected |= {f"{name} {oldest}", f"{name} {tox_ini().get('newest', name)}"}
+
+    assert expected == set(report)
