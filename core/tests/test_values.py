@@ -259,6 +259,6 @@ def test_a_decimal_of_a_class_of_its_own_becomes_a_plain_one():
         def __le__(self, other):
             return True
 
-    frozen = freeze(Small("1000"))
+    frozen = freeze(Small(1000))
 
-    assert (Decimal, Decimal("1000")) == (type(frozen), frozen)
+    assert (Decimal, Decimal(1000)) == (type(frozen), frozen)

@@ -32,7 +32,7 @@ def test_a_good_policy_is_summed_up_in_the_order_of_choice(adjudge, files):
     lines = done.stdout.splitlines()
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert "good.json: 2 rules" in lines[0]
+    assert "good.json: 2 rules, " in lines[0]
     assert ["high", "low"] == [line.split()[2] for line in lines[1:3]]
     assert "the usual" in done.stdout
     assert "no rule matches: deny" in done.stdout
@@ -99,6 +99,13 @@ def test_a_policy_that_allows_the_rest_is_said_to(adjudge, files):
     (files / "open.json").write_text(json.dumps(policy))
 
     assert "no rule speaks of are allowed" in adjudge("policy", "lint", "open.json").stdout
+
+
+def test_one_rule_is_one_rule(adjudge, files):
+    """The summary counts in words that a person would use."""
+    (files / "one.json").write_text(json.dumps({**GOOD, "rules": GOOD["rules"][:1]}))
+
+    assert "one.json: 1 rule, " in adjudge("policy", "lint", "one.json").stdout
 
 
 def test_standard_input_is_a_policy_too(adjudge, files):

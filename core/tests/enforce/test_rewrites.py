@@ -241,9 +241,10 @@ async def test_a_default_that_a_body_can_change_is_not_handed_on(bench, check):
 
 async def test_a_rewritten_default_of_a_richer_type_reaches_the_body(bench, check):
     """Law 5: what a transform put in place of a default runs, and not the default."""
+    default = PurePath("/x")
 
     @tool()
-    async def opens(path=PurePath("/x")):
+    async def opens(path=default):
         bench.ran.append(path)
 
     guard = bench.guard(

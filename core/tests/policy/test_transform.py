@@ -139,6 +139,20 @@ def test_a_rule_stays_in_another_rule_s_shadow() -> None:
     assert "transform" == decision.verdict
 
 
+def test_a_rule_that_decides_the_result_keeps_the_catch_all_in_the_shadow() -> None:
+    """Clause 19: arguments capped to what a rule allows do not meet the denial below that rule."""
+    rules = (
+        rewrite({"args.amount.gt": 100}, path="args.amount", set=100),
+        rule("allow", {"args.amount.le": 100}),
+        rule("deny"),
+    )
+
+    capped = decide(*rules, args={"amount": 500})
+
+    assert ("transform", {"amount": 100}) == (capped.verdict, capped.effective_args)
+    assert "deny" == decide(rules[0], rules[2], args={"amount": 500}).verdict
+
+
 def test_a_newly_met_transform_denies() -> None:
     """Clause 19: arguments are rewritten once; what would rewrite the result denies."""
     decision = decide(

@@ -226,17 +226,21 @@ def newly_met(
     result = replace(world, request=replace(world.request, args=final))
     met: list[Judgement] = []
     shadows: list[tuple[Candidate, Answer]] = []
+    covered = False
     for candidate in policy.candidates():
         before, after = candidate.ask(world), candidate.ask(result)
         if candidate in without and (after.matches is Truth.FALSE or after.doubtful):
             # Clause 8: this is the decision without it, unless the result made certain of it.
             continue
-        uncovered = bool(shadows) and not any(_still(one, was, result) for one, was in shadows)
+        still = covered or any(_still(one, was, result) for one, was in shadows)
+        uncovered = bool(shadows) and not still
         newly = after.met and (not _same(candidate, before, after) or uncovered)
         if candidate != applied and newly:
             met += _restriction(candidate, after)
         if before.plain or candidate == applied:
             shadows.append((candidate, before))
+        # A rule that decides the result keeps what stands below it in the shadow.
+        covered = covered or after.plain
     # The strictest wins; where several are, each of them counts.
     most = max((one.strictness for one in met), default=0)
     return tuple(one for one in met if one.strictness == most)

@@ -34,6 +34,15 @@ def test_public_callables_are_what_a_user_can_call():
     assert {"invoke", "ainvoke", "__call__"} == public_callables(Tool)
 
 
+def test_inherited_callables_count():
+    """Law 3: what a class has from its base reaches a body as well."""
+
+    class Derived(Tool):
+        def batch(self): ...
+
+    assert {"invoke", "ainvoke", "__call__", "batch"} == public_callables(Derived)
+
+
 def test_whole_inventory_has_no_problem():
     """Law 3: every public callable is listed once, and what reaches a body is driven."""
     assert [] == unlisted([Tool], reaches=REACHES, harmless=HARMLESS, driven=DRIVEN)

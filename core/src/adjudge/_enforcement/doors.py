@@ -20,7 +20,8 @@ from adjudge._arguments.proposal import (
 )
 from adjudge._arguments.schema import normalise
 from adjudge._enforcement.effects import Execute
-from adjudge._enforcement.tools import Signature, ToolDef
+from adjudge._enforcement.signature import Signature
+from adjudge._enforcement.tools import ToolDef
 from adjudge._executors.inline import call_arguments
 from adjudge._types import ActionRequest, ToolMetadata
 from adjudge._values import EMPTY, FrozenDict, freeze_object

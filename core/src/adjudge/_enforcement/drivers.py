@@ -28,7 +28,7 @@ from adjudge._enforcement.effects import (
     UseLedger,
 )
 from adjudge._enforcement.loop import LoopThread, run_on
-from adjudge._enforcement.tools import is_async
+from adjudge._enforcement.signature import is_async
 from adjudge._record.sinks import Recorder
 from adjudge._types import GovernedCall
 

@@ -204,7 +204,7 @@ class ToolGuard:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def _door(self, name: str) -> Door:
+    def _door(self, name: object) -> Door:
         if not isinstance(name, str):
             return UnknownToolDoor(f"<{type(name).__name__}>")
         door = self._doors.get(name)

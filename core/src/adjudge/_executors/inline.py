@@ -15,7 +15,8 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from adjudge._enforcement.limits import is_positive
-from adjudge._enforcement.tools import ToolDef, is_async
+from adjudge._enforcement.signature import is_async
+from adjudge._enforcement.tools import ToolDef
 from adjudge._types import ActionRequest, ActionResult
 from adjudge._values import OpaqueValue, thaw
 

@@ -188,7 +188,8 @@ def newly_met(
     """Give the strictest rules that the final arguments newly meet (clause 19).
 
     A rule is shadowed by every rule before it that matches the original, and comes out of the
-    shadow once none of them matches the final arguments.
+    shadow once none of the rules before it matches the final arguments: who caps an amount and
+    allows what is capped does not meet the catch-all below.
     """
     after_rewrite = on_final(request, final)
     decisions: list[Decision] = []
@@ -206,9 +207,8 @@ def newly_met(
         decision = None if after is False else _restriction(rule, after)
         if decision is not None and (emerged or not _settled(before, after, decision)):
             decisions.append(decision)
-        if _as_plain(before):
-            shadowed = True
-            still_shadowed |= _as_plain(after)
+        shadowed |= _as_plain(before)
+        still_shadowed |= _as_plain(after)
     if not decisions:
         return []
     verdict = strictest(each.verdict for each in decisions)
