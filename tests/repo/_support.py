@@ -21,6 +21,7 @@ _HEAD = """# The support matrix
 
 What the [conformance suite](../../tests/conformance/README.md) found, case by case.
 A cell is one case in one style and over one model API, alone or beside another call.
+`reference` is the guard in a plain loop, without a framework.
 This page is made from `support-matrix.json`; [CONTRIBUTING](../../CONTRIBUTING.md) says how.
 """
 

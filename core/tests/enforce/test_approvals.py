@@ -429,12 +429,15 @@ async def test_a_ledger_that_fails_before_the_body_denies(bench, check, ledger, 
     assert bench.terminals == ["action.denied"]
 
 
-async def test_a_ledger_that_answers_oddly_denies(bench, check, ledger):
+@pytest.mark.parametrize("by", [None, "somebody else"], ids=["no-entry", "another-holder"])
+async def test_a_ledger_that_answers_oddly_denies(bench, check, ledger, by):
     """Law 4: only an entry of ours, claimed by us, lets a granted call run."""
 
     class Odd(Failing):
         def claim(self, *args, **kwargs):
-            return True
+            if by is None:
+                return True
+            return ledger.claim(*args, **{**kwargs, "holder": by})
 
     guard = bench.guard(ASK, on_approval=auto_approve("ana"), ledger=Odd(ledger, "none"))
 

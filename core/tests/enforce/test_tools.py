@@ -171,6 +171,12 @@ def test_two_tools_of_one_name_are_an_error():
         ToolSet.from_functions(pay) | ToolSet([other])
 
 
+def test_a_lone_function_is_no_list_of_tools():
+    """The usual slip is `ToolSet(pay)` for `ToolSet([pay])`."""
+    with pytest.raises(ToolDefinitionError, match=r"ToolSet\(\[\.\.\.\]\)"):
+        ToolSet(tool()(lambda: None))
+
+
 def test_what_is_no_tool_cannot_be_in_a_set():
     """A function without `@tool` is refused by name."""
 

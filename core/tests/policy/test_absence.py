@@ -157,7 +157,7 @@ def test_rules_of_a_tool_and_rules_of_all_keep_their_order() -> None:
         rule("allow", {"args.x": 1}, id="general"),
         rule("allow", {"tool": "work", "args.x.le": 2}, id="own"),
         rule("allow", {"args.x.le": 3}, id="later"),
-        rule("allow", {"tool.in": ["work", "rest"]}, id="last"),
+        rule("allow", {"tool.in": ["rest", "work"]}, id="last"),
     ]
     found = [names(decide(*rules, args={"x": x})) for x in (1, 2, 3, 4)]
 

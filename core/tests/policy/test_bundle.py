@@ -167,3 +167,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A policy file that cannot be read is a compile error, so that nobody runs without one."""
     with pytest.raises(PolicyCompileError):
         load_policy_file(tmp_path / "none.json")
+
+
+def test_a_lone_python_rule_is_no_list_of_them() -> None:
+    """The usual slip is `python_rules=rule` for `python_rules=(rule,)`."""
+
+    def rule(request: object, context: object) -> None:
+        return None
+
+    with pytest.raises(PolicyCompileError, match=r"write \(rule,\)"):
+        compile_policy({"version": 1}, python_rules=rule)

@@ -11,11 +11,12 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
+from properties.matches import leaves
 from properties.policies import Layers, Policy, layered, policies, policy_dicts
 from properties.trying import LAWS, strictness
 from properties.vocabulary import ARGUMENTS
 
-from adjudge._types import ActionRequest, Verdict
+from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata, Verdict
 from adjudge._values import OpaqueValue, canonical_json, freeze, thaw
 from adjudge.policy import compile_policy, evaluate
 
@@ -44,6 +45,7 @@ STRANGE: list[Any] = [
     10**5000,
     "x" * 5000,
 ]
+CONTEXT = ExecutionContext(Principal("user", "u1"))
 shuffles = st.randoms(use_true_random=False)
 
 
@@ -136,6 +138,37 @@ def test_a_value_that_no_operator_accepts_never_loosens(
     assert strictness(evaluate(compiled, foreign)) >= strictness(evaluate(compiled, call))
 
 
+@settings(max_examples=2 * LAWS)
+@given(
+    leaves().filter(
+        lambda leaf: next(iter(leaf)).startswith(tuple(f"args.{a}" for a in ARGUMENTS))
+    ),
+    st.sampled_from([("deny", "allow"), ("allow", "deny")]),
+    st.integers(0, 2),
+)
+def test_a_lone_test_of_a_value_that_it_does_not_accept_never_permits(
+    leaf: dict[str, Any], verdicts: tuple[str, str], negations: int
+) -> None:
+    """Clause 7: each operator errs there, so that neither the rule nor the default permits."""
+    assume(not any(_accepts_anything(*pair, name) for pair in _pairs(leaf) for name in ARGUMENTS))
+    match: dict[str, Any] = leaf
+    for _ in range(negations):
+        match = {"not": match}
+    decision, otherwise = verdicts
+    compiled = compile_policy(
+        {
+            "version": 1,
+            "defaults": {"on_no_match": otherwise},
+            "rules": [{"id": "r", "match": match, "decision": decision}],
+        }
+    )
+    call = ActionRequest(
+        "read", {name: OpaqueValue() for name in ARGUMENTS}, ToolMetadata(), CONTEXT
+    )
+
+    assert Verdict.DENY is evaluate(compiled, call).verdict
+
+
 def _accepts_anything(key: str, value: Any, name: str) -> bool:
     """Tell a test of the argument that errs for no value: `exists`, and equality with null."""
     if not key.startswith((f"args.{name}", f'args["{name}"]')):
@@ -164,6 +197,40 @@ def test_the_order_of_operands_changes_nothing(
     turned = Policy(_turned(policy.source, shuffle), policy.coded)
 
     assert evaluate(policy.compiled(), call) == evaluate(turned.compiled(), call)
+
+
+CERTAIN = st.sampled_from(
+    [{"args.n": 1}, {"args.n": 2}, {"args.text": 1}, {"args.text.gt": 3}, {"args.n.size": 1}]
+)
+TREES = st.recursive(
+    CERTAIN,
+    lambda part: (
+        st.fixed_dictionaries({"not": part})
+        | st.fixed_dictionaries({"all_of": st.lists(part, min_size=2, max_size=3)})
+        | st.fixed_dictionaries({"any_of": st.lists(part, min_size=2, max_size=3)})
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=LAWS)
+@given(TREES, st.sampled_from(["allow", "deny"]), shuffles)
+def test_the_order_of_true_false_and_erring_operands_changes_nothing(
+    match: dict[str, Any], decision: str, shuffle: Any
+) -> None:
+    """Clause 6: also where all three answers stand side by side, down to the error reported."""
+    call = ActionRequest("read", {"n": 1, "text": "t"}, None, CONTEXT)
+    first, second = (
+        evaluate(
+            compile_policy(
+                {"version": 1, "rules": [{"id": "r", "match": m, "decision": decision}]}
+            ),
+            call,
+        )
+        for m in (match, _turned(match, shuffle, match=True))
+    )
+
+    assert first == second
 
 
 def _turned(node: Any, shuffle: Any, *, below: str = "", match: bool = False) -> Any:

@@ -137,6 +137,8 @@ class ToolSet:
     def __init__(self, tools: Iterable[ToolDef | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, ToolDef] = {}
         self._signatures: dict[str, Signature] = {}
+        if callable(tools):
+            raise ToolDefinitionError("A tool set is made of several; write ToolSet([...]) of it.")
         for item in tools:
             definition = item if isinstance(item, ToolDef) else definition_of(item)
             if definition.name in self._tools:

@@ -64,6 +64,8 @@ def named(rules: Iterable[PythonRule], taken: Iterable[str]) -> dict[str, Python
     """Check Python rules and give them by name; a taken name or an `async def` is an error."""
     by_name: dict[str, PythonRule] = {}
     used = set(taken)
+    if callable(rules):
+        raise PolicyCompileError(f"python_rules is {rules!r}; write ({name_of(rules)},).")
     for rule in rules:
         if not callable(rule):
             raise PolicyCompileError(
