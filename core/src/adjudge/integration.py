@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from adjudge._arguments.parsing import parse_arguments
 from adjudge._arguments.projection import project, project_object
-from adjudge._arguments.proposal import Effective, InvalidArguments, ProposedCall
+from adjudge._arguments.proposal import Admitted, Effective, InvalidArguments, ProposedCall
 from adjudge._arguments.schema import Normalised, normalise
 from adjudge._enforcement.signature import is_async
 from adjudge._texts import denied_text, dry_run_text
@@ -32,6 +32,7 @@ from adjudge._values import (
 
 __all__ = [
     "EMPTY",
+    "Admitted",
     "Effective",
     "FrozenDict",
     "FrozenList",

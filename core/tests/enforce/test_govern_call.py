@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from adjudge._arguments.proposal import InvalidArguments, ProposedCall
+from adjudge._arguments.proposal import Admitted, InvalidArguments, ProposedCall
 from adjudge._enforcement.cancel import CancelToken
 from adjudge._types import CallContext, Outcome, Principal, ToolMetadata
 from adjudge._values import FrozenDict
@@ -283,7 +283,7 @@ async def test_the_frameworks_validation_may_stand_in_for_the_schema(bench, gove
     def validate(args):
         if "n" not in args:
             raise InvalidArguments("n is missing")
-        return FrozenDict({"n": int(args["n"])})
+        return Admitted(FrozenDict({"n": int(args["n"])}), frozenset({"n"}))
 
     guard = bench.guard({"match": {"args.n.gt": 5}, "decision": "deny"}, ALLOW)
 
@@ -480,3 +480,17 @@ async def test_many_tasks_share_one_guard(bench):
     assert set(map(tuple, by_call.values())) == {
         ("step.proposed", "policy.evaluated", "action.completed")
     }
+
+
+async def test_what_failed_is_told_without_its_secrets(bench, govern):
+    """Law 4: a failure's cause is in the denial that the model reads; a secret in it is not."""
+
+    def context():
+        raise RuntimeError("no session, password=hunter2")
+
+    guard = bench.guard(ALLOW)
+
+    call = await govern(guard, ProposedCall("f", "{}"), bench.ran.append, context=context)
+
+    assert "RuntimeError: no session" in call.text
+    assert "hunter2" not in call.text

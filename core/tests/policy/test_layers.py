@@ -128,6 +128,20 @@ def test_first_and_last_layer() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("merge", "kept"), [(first_layer_wins, []), (strict_overrides_loose, ["e"])]
+)
+def test_a_floor_of_a_layer_that_lost_brings_no_obligations(merge: Any, kept: list[str]) -> None:
+    """Clause 20: under `first_layer_wins` a loser's obligations are dropped, its floor is not."""
+    erring = layer(
+        "e", rule("approve_required", ERRS, obligations=["e"]), rule("allow", {"args.text": "t"})
+    )
+    decision = decide(layer("a", rule("allow")), erring, merge=merge, args={"text": "t"})
+
+    assert "approve_required" == decision.verdict
+    assert kept == [each.id for each in decision.obligations]
+
+
 def fails(_layers: Any) -> Decision:
     """Fail."""
     raise LookupError("no layer")

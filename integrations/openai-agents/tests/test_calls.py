@@ -165,6 +165,24 @@ class TestArguments:
 
         assert [(7, "bank")] == ran
 
+    def test_what_the_model_sent_is_known_by_the_functions_own_names(self, stage, guard_of):
+        """Paths: `given` tells what was sent, also where the model writes another name for it."""
+        ran = []
+
+        @function_tool
+        def lift(weight: Annotated[int, Field(alias="kg")] = 1, height: int = 1) -> str:
+            """Lift a weight."""
+            ran.append((weight, height))
+            return "lifted"
+
+        rule = {"id": "no-choice", "match": {"given.weight": True}, "decision": "deny"}
+
+        chosen = one_call(stage, guard_of(rule), lift, '{"kg": 5}')
+        left = one_call(stage, guard_of(rule), lift, '{"height": 2}')
+
+        assert [["[denied] not permitted by policy"], ["lifted"]] == [chosen, left]
+        assert [(1, 2)] == ran
+
     def test_arguments_beyond_the_parameters_cannot_permit(self, stage, guard_of):
         """Law 5: what the function never gets is not judged."""
 

@@ -236,6 +236,14 @@ class TestAgents:
         with pytest.raises(GovernError):
             govern(Agent(name="c", handoffs=[shared]), guard_of())
 
+    def test_what_an_agent_as_tool_has_is_refused_at_once(self, guard_of):
+        """Law 3: a tool at the provider is refused when it is governed, also one agent further."""
+        inner = Agent(name="inner", tools=[WebSearchTool()])
+        outer = Agent(name="outer", tools=[inner.as_tool("ask", "Ask.")])
+
+        with pytest.raises(GovernError, match="runs at the provider"):
+            govern(outer, guard_of())
+
     def test_what_cannot_be_governed_leaves_everything_as_it_was(self, guard_of):
         """A refusal far out in the graph governs nothing of it."""
         inner = Agent(name="b", tools=[WebSearchTool()])

@@ -30,6 +30,14 @@ class InvalidArguments(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Admitted:
+    """Arguments that were read, to be judged; `given` names what the model sent, None: all."""
+
+    args: FrozenDict
+    given: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProposedCall:
     """One tool call as a framework hands it over.
 
@@ -60,7 +68,7 @@ class ProposedCall:
     control_flow: tuple[type[BaseException], ...] = ()
     routes_isolation: bool = False
     shadow: Callable[..., Any] | None = None
-    validate: Callable[[FrozenDict], FrozenDict] | None = None
+    validate: Callable[[FrozenDict], Admitted] | None = None
     rejects_invalid_text: bool = True
 
 
@@ -102,14 +110,6 @@ def json_text(args: FrozenDict) -> str:
         raise ArgumentsRefused(
             "args holds a Decimal or a secret, which JSON text cannot carry exactly."
         ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """Arguments that were read, to be judged; `given` names what the model sent, None: all."""
-
-    args: FrozenDict
-    given: frozenset[str] | None = None
 
 
 def read_arguments(arguments: str | Mapping[str, Any]) -> FrozenDict:

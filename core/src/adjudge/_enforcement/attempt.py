@@ -15,6 +15,7 @@ from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._record.redaction import apply_redactor
+from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
     ActionResult,
@@ -55,9 +56,9 @@ class Refusal(Exception):
 
 
 def failure_text(error: BaseException) -> str:
-    """Name an exception's type and what it says."""
+    """Name an exception's type and what it says, without secrets: a model may be told."""
     try:
-        said = str(error)
+        said = redact_text(str(error))
     except Exception:
         # An exception that cannot say what it is must not take the place of another.
         said = ""

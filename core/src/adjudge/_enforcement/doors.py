@@ -267,17 +267,18 @@ class FrameworkDoor:
             names = ", ".join(repr(name) for name in sorted(forged))
             raise ArgumentsRefused(f"args holds {names}, which only the framework may supply.")
         if call.validate is not None:
-            validated = freeze_object(call.validate(sent))
-            return Admitted(validated, frozenset(sent) if call.given is None else call.given)
+            found = call.validate(sent)
+            given = found.given if call.given is None else call.given
+            return Admitted(freeze_object(found.args), given)
         if call.schema is None:
             return Admitted(sent, call.given)
-        found = normalise(call.schema, sent, coerce=call.schema_is_enforced)
-        if call.schema_is_enforced and found.problems:
-            raise InvalidArguments(found.problems[0])
+        filled = normalise(call.schema, sent, coerce=call.schema_is_enforced)
+        if call.schema_is_enforced and filled.problems:
+            raise InvalidArguments(filled.problems[0])
         given = call.given
-        if given is None and found.given != found.args.keys():
-            given = found.given
-        return Admitted(found.args, given)
+        if given is None and filled.given != filled.args.keys():
+            given = filled.given
+        return Admitted(filled.args, given)
 
     def injected(self) -> FrozenDict:
         """Freeze what the framework injects."""
@@ -288,7 +289,7 @@ class FrameworkDoor:
     def complete(self, args: FrozenDict) -> FrozenDict:
         """Hold rewritten arguments against the schema, and normalise them by it."""
         if self.call.validate is not None:
-            return freeze_object(self.call.validate(args))
+            return freeze_object(self.call.validate(args).args)
         schema = self.call.schema
         if schema is None:
             return args

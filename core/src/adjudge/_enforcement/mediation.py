@@ -20,6 +20,7 @@ from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_req
 from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
 from adjudge._executors.inline import call_arguments
 from adjudge._ledger.entries import EntryState
+from adjudge._record.secrets import redact_text
 from adjudge._texts import dry_run_text
 from adjudge._types import (
     ActionRequest,
@@ -54,10 +55,12 @@ class Mediation(Admission):
                 return (yield from self._denied(refused))
             except RecordError as error:
                 return (
-                    yield from self._denied(Refusal("record_failed", str(error), discharges="none"))
+                    yield from self._denied(
+                        Refusal("record_failed", redact_text(str(error)), discharges="none")
+                    )
                 )
             except LedgerError as error:
-                return (yield from self._denied(Refusal("ledger_failed", str(error))))
+                return (yield from self._denied(Refusal("ledger_failed", redact_text(str(error)))))
             except Exception as error:
                 if self.started:
                     raise

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from adjudge import ArgumentsRefused
 from adjudge.integration import (
+    Admitted,
     FrozenDict,
     InvalidArguments,
     canonical_json,
@@ -47,7 +48,7 @@ class ValidatedArguments:
         self._sent: FrozenDict | None = None
         self._judged = FrozenDict()
 
-    def validate(self, args: FrozenDict) -> FrozenDict:
+    def validate(self, args: FrozenDict) -> Admitted:
         """Project what the function would get of what the model sent, later of a rewriting.
 
         Raises `InvalidArguments` for what the function's parameters reject.
@@ -55,14 +56,15 @@ class ValidatedArguments:
         if self._sent is not None:
             return self._projected(self._merged(args))
         self._sent = args
-        self._judged = self._projected(args)
-        return self._judged
+        admitted = self._projected(args)
+        self._judged = admitted.args
+        return admitted
 
     def text(self, args: Mapping[str, Any]) -> str:
         """Write rewritten arguments as the text that the SDK is to validate."""
         return json.dumps(self._merged(args), default=_as_text)
 
-    def _projected(self, args: Mapping[str, Any]) -> FrozenDict:
+    def _projected(self, args: Mapping[str, Any]) -> Admitted:
         try:
             values = self._parameters.params_pydantic_model(**thaw(args))
             self._parameters.to_call_args(values)
@@ -73,7 +75,8 @@ class ValidatedArguments:
             raise InvalidArguments("; ".join(said)) from None
         except ModelBehaviorError as error:
             raise InvalidArguments(str(error)) from None
-        return project_object(vars(values))
+        # The fields are the function's own names, whatever aliases the model wrote.
+        return Admitted(project_object(vars(values)), frozenset(values.model_fields_set))
 
     def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Take what the model sent, but for the arguments that differ from the judged ones."""

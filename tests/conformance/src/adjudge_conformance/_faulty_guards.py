@@ -22,7 +22,7 @@ from adjudge import (
     ToolGuard,
     ToolSet,
 )
-from adjudge.integration import Effective, FrozenDict, ProposedCall, freeze_object
+from adjudge.integration import Admitted, Effective, FrozenDict, ProposedCall, freeze_object
 
 T = TypeVar("T")
 Execute = Callable[[Effective], Any]
@@ -165,9 +165,9 @@ class IgnoresDefaults(_AroundTheDoors):
         if validate is None:
             return replace(call, schema=schema), execute
 
-        def as_sent(args: FrozenDict) -> FrozenDict:
-            whole = validate(args)
-            return freeze_object({name: whole[name] for name in whole if name in args})
+        def as_sent(args: FrozenDict) -> Admitted:
+            whole = validate(args).args
+            return Admitted(freeze_object({name: whole[name] for name in whole if name in args}))
 
         return replace(call, schema=schema, validate=as_sent), execute
 
