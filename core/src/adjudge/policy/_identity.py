@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from adjudge._types import Obligation
@@ -99,13 +99,18 @@ def _match(match: Match) -> list[Any]:
         case Always():
             return ["always"]
         case AllOf(parts):
-            return ["all_of", *map(_match, parts)]
+            return ["all_of", *_in_one_order(parts)]
         case AnyOf(parts):
-            return ["any_of", *map(_match, parts)]
+            return ["any_of", *_in_one_order(parts)]
         case Not(part):
             return ["not", _match(part)]
         case Leaf(path, operator, operand):
             return [operator, _path(path), _operand(operand)]
+
+
+def _in_one_order(parts: Iterable[Match]) -> list[list[Any]]:
+    # The order of operands changes no decision (clause 6), so it is layout.
+    return sorted(map(_match, parts), key=repr)
 
 
 def _path(path: Path) -> list[Any]:
