@@ -1,7 +1,11 @@
 """Function tools out of a `ToolSet`."""
 
+import itertools
+from typing import Annotated
+
 import pytest
 from agents import FunctionTool, RunContextWrapper, function_tool
+from pydantic import BeforeValidator, Field
 
 from adjudge import GovernError, ToolGuard, ToolSet, compile_policy, tool
 from adjudge_openai_agents import govern, governed_function_tools
@@ -118,6 +122,77 @@ def test_a_function_may_take_the_run_context(stage):
     stage.run(stage.agent("a", tools=tools), context="ana")
 
     assert ["hi ana"] == stage.said
+
+
+@pytest.mark.parametrize("style", ["def", "async def", "object"])
+def test_a_validator_that_answers_otherwise_changes_nothing(stage, style):
+    """Law 5: the function runs with the very values that were judged, validated once."""
+    ran = []
+    counter, factory = itertools.count(), itertools.count()
+    Shifty = Annotated[int, BeforeValidator(lambda value: value + next(counter))]
+    Fresh = Annotated[int, Field(default_factory=lambda: next(factory))]
+
+    def plain(amount: Shifty, number: Fresh) -> str:
+        """Move an amount."""
+        ran.append((amount, number))
+        return "moved"
+
+    async def coroutine(amount: Shifty, number: Fresh) -> str:
+        """Move an amount."""
+        return plain(amount, number)
+
+    class Callable:
+        """Move an amount."""
+
+        async def __call__(self, amount: Shifty, number: Fresh) -> str:
+            return plain(amount, number)
+
+    functions = {"def": plain, "async def": coroutine, "object": Callable()}
+    rule = {"id": "nothing", "match": {"args.amount.le": 0, "args.number": 0}, "decision": "allow"}
+    tools = governed_function_tools(
+        ToolSet([tool(name="move")(functions[style])]), policy=policy(rule)
+    )
+    stage.script(a=[("move", '{"amount": 0}')])
+
+    stage.run(stage.agent("a", tools=tools))
+
+    assert ["moved"] == stage.said
+    assert [(0, 0)] == ran
+
+
+def test_a_call_that_was_rejected_once_stays_rejected(stage):
+    """Law 5: what the validator rejects gets no verdict, and runs in no second reading either."""
+    ran = []
+    answers = iter(["no", 1, 1, 1])
+    Moody = Annotated[int, BeforeValidator(lambda _: next(answers))]
+
+    def take(amount: Moody) -> str:
+        """Take an amount."""
+        ran.append(amount)
+        return "taken"
+
+    tools = governed_function_tools(
+        ToolSet([tool()(take)]), policy=policy({"match": "always", "decision": "allow"})
+    )
+    stage.script(a=[("take", '{"amount": 1}')])
+
+    stage.run(stage.agent("a", tools=tools))
+
+    assert [] == ran
+
+
+def test_a_rewritten_argument_reaches_the_function(stage):
+    """Law 5: a transform's values are validated, judged and run."""
+    rule = {
+        "id": "cap",
+        "match": {"tool": "pay"},
+        "decision": "transform",
+        "transform": {"path": "args.amount", "set": 5},
+    }
+
+    tools = governed_function_tools(TOOLS, policy=policy(rule))
+
+    assert ["paid 5 to bo"] == run(stage, tools, '{"to": "bo", "amount": 900}')
 
 
 @pytest.mark.parametrize(

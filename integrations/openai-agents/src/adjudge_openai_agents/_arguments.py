@@ -26,6 +26,7 @@ from adjudge.integration import (
     project_object,
     thaw,
 )
+from adjudge_openai_agents._owned import CallValues
 
 __all__ = ["ValidatedArguments", "parameters_of"]
 
@@ -47,6 +48,7 @@ class ValidatedArguments:
         self._parameters = parameters
         self._sent: FrozenDict | None = None
         self._judged = FrozenDict()
+        self._values: dict[str, CallValues] = {}
 
     def validate(self, args: FrozenDict) -> Admitted:
         """Project what the function would get of what the model sent, later of a rewriting.
@@ -60,6 +62,10 @@ class ValidatedArguments:
         self._judged = admitted.args
         return admitted
 
+    def values_of(self, args: Mapping[str, Any]) -> CallValues | None:
+        """Give the validated values behind judged arguments; None for arguments that are none."""
+        return self._values.get(canonical_json(args))
+
     def text(self, args: Mapping[str, Any]) -> str:
         """Write rewritten arguments as the text that the SDK is to validate."""
         return json.dumps(self._merged(args), default=_as_text)
@@ -67,7 +73,7 @@ class ValidatedArguments:
     def _projected(self, args: Mapping[str, Any]) -> Admitted:
         try:
             values = self._parameters.params_pydantic_model(**thaw(args))
-            self._parameters.to_call_args(values)
+            positional, named = self._parameters.to_call_args(values)
         except ValidationError as error:
             # What was sent stays out of the text; it may be secret.
             found = error.errors(include_url=False, include_input=False)
@@ -76,7 +82,11 @@ class ValidatedArguments:
         except ModelBehaviorError as error:
             raise InvalidArguments(str(error)) from None
         # The fields are the function's own names, whatever aliases the model wrote.
-        return Admitted(project_object(vars(values)), frozenset(values.model_fields_set))
+        projected = project_object(vars(values))
+        self._values[canonical_json(projected)] = CallValues(
+            positional, named, self._parameters.takes_context
+        )
+        return Admitted(projected, frozenset(values.model_fields_set))
 
     def _merged(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Take what the model sent, but for the arguments that differ from the judged ones."""

@@ -13,6 +13,7 @@ from agents.exceptions import UserError
 from adjudge import GovernError, ToolGuard, ToolSet
 from adjudge_openai_agents._agents import agents_behind, govern_agents
 from adjudge_openai_agents._invoker import Binding, ContextSource, Hosted, govern_function_tool
+from adjudge_openai_agents._owned import runs_what_was_judged
 from adjudge_openai_agents._tools import govern_tools
 
 __all__ = ["govern", "governed_function_tools"]
@@ -74,8 +75,8 @@ def governed_function_tools(
     binding = _binding(guard, True, "refuse", context)
     return [
         govern_function_tool(
-            _function_tool(each.fn, each.name, each.description),
-            replace(binding, declared=each.metadata, shadow=each.shadow_fn),
+            _function_tool(runs_what_was_judged(each.fn), each.name, each.description),
+            replace(binding, declared=each.metadata, shadow=each.shadow_fn, owned=True),
         )
         for each in tools
     ]

@@ -23,6 +23,7 @@ from agents.tracing import SpanError
 from adjudge import CallContext, GovernError, ToolGuard, ToolMetadata
 from adjudge.integration import Effective, ProposedCall
 from adjudge_openai_agents._arguments import ValidatedArguments, parameters_of
+from adjudge_openai_agents._owned import judged_values
 
 __all__ = ["Binding", "ContextSource", "GovernedInvoker", "Hosted", "govern_function_tool"]
 
@@ -41,6 +42,8 @@ class Binding:
     context: ContextSource | None = None
     declared: ToolMetadata | None = None
     shadow: Callable[..., Any] | None = None
+    owned: bool = False
+    """Whether the function takes its values from the judgment (`_owned`)."""
     parameters: WeakKeyDictionary[Invoker, FuncSchema] = field(default_factory=WeakKeyDictionary)
     """The parameters of the decorated tools seen so far, by invoker: they cost milliseconds."""
 
@@ -80,12 +83,15 @@ class GovernedInvoker:
         validated = None if self._parameters is None else ValidatedArguments(self._parameters)
 
         async def execute(effective: Effective) -> Any:
-            if not effective.changed:
-                return await self._body(context, arguments)
-            rewritten = effective.text if validated is None else validated.text(effective.args)
-            if isinstance(context, ToolContext):
-                context.tool_arguments = rewritten  # a body may read its arguments there
-            return await self._body(context, rewritten)
+            text = arguments
+            if effective.changed:
+                text = effective.text if validated is None else validated.text(effective.args)
+                if isinstance(context, ToolContext):
+                    context.tool_arguments = text  # a body may read its arguments there
+            if validated is None or not self.binding.owned:
+                return await self._body(context, text)
+            with judged_values(validated.values_of(effective.args)):
+                return await self._body(context, text)
 
         binding = self.binding
         call = await binding.guard.govern_call(
