@@ -6,7 +6,7 @@ import pytest
 
 from adjudge._enforcement.guard import ToolGuard
 from adjudge._ledger.entries import MemoryLedger
-from adjudge._types import Principal
+from adjudge._types import CallContext, Outcome, Principal
 from adjudge.errors import GovernError
 from adjudge.policy import compile_policy
 
@@ -137,3 +137,32 @@ async def test_a_name_that_is_no_text_is_an_unknown_tool(bench, check, name):
 
     assert "unknown_tool" == call.result.code
     assert ["action.denied"] == bench.terminals
+
+
+@pytest.mark.parametrize("door", ["check", "check_sync"])
+async def test_check_is_told_who_is_calling(bench, door):
+    """Clause 26: `context=` says who, per call, and its extra beats the call's own."""
+    guard = bench.guard(
+        {
+            "match": {
+                "context.principal.id": "eve",
+                "context.extra.tenant": "hers",
+                "context.extra.case": 7,
+            },
+            "decision": "allow",
+        }
+    )
+
+    def who():
+        return CallContext(Principal("user", "eve"), extra={"tenant": "hers"})
+
+    async def check(**options):
+        call = getattr(guard, door)("note", {"text": "a"}, **options)
+        return await call if door == "check" else call
+
+    extra = {"tenant": "theirs", "case": 7}
+
+    assert Outcome.COMPLETED is (await check(extra=extra, context=who)).outcome
+    assert Outcome.DENIED is (await check(extra=extra)).outcome
+    assert "context_failed" == (await check(context=lambda: None)).result.code
+    assert [{"text": "a"}] == bench.ran

@@ -137,14 +137,17 @@ class ToolGuard:
         args: Mapping[str, Any] | str,
         *,
         extra: Mapping[str, Any] | None = None,
+        context: ContextSource | None = None,
     ) -> GovernedCall:
         """Govern one call of a tool of the guard's `ToolSet`, and run it if it may.
 
-        `args` are named values, or the model's own JSON text. Denials, failures of the tool and
-        previews are values; only a cancellation and the like is raised. A sync tool runs in a
-        thread of its own, which a cancellation leaves behind.
+        `args` are named values, or the model's own JSON text. `context` is asked once who is
+        calling; without it the guard's own principal and surroundings hold. `extra` is what a
+        policy reads as `context.extra`; what `context` says of it counts first. Denials, failures
+        of the tool and previews are values; only a cancellation and the like is raised. A sync
+        tool runs in a thread of its own, which a cancellation leaves behind.
         """
-        return await drive(self._checking(name, args, extra), self._recorder)
+        return await drive(self._checking(name, args, extra, context), self._recorder)
 
     def check_sync(
         self,
@@ -152,9 +155,10 @@ class ToolGuard:
         args: Mapping[str, Any] | str,
         *,
         extra: Mapping[str, Any] | None = None,
+        context: ContextSource | None = None,
     ) -> GovernedCall:
         """Do what `check` does, for callers without an event loop."""
-        return drive_sync(self._checking(name, args, extra), self._recorder, self._thread)
+        return drive_sync(self._checking(name, args, extra, context), self._recorder, self._thread)
 
     async def govern_call(
         self,
@@ -211,10 +215,14 @@ class ToolGuard:
         return UnknownToolDoor(name) if door is None else door
 
     def _checking(
-        self, name: str, args: Mapping[str, Any] | str, extra: Mapping[str, Any] | None
+        self,
+        name: str,
+        args: Mapping[str, Any] | str,
+        extra: Mapping[str, Any] | None,
+        context: ContextSource | None,
     ) -> Mediating:
-        door = self._door(name)
-        return Mediation(self._settings, door, self._next_number(), args, extra=extra).run()
+        door, number = self._door(name), self._next_number()
+        return Mediation(self._settings, door, number, args, extra=extra, context=context).run()
 
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
