@@ -17,6 +17,7 @@ from adjudge._arguments.projection import project, project_object
 from adjudge._arguments.proposal import Admitted, Effective, InvalidArguments, ProposedCall
 from adjudge._arguments.schema import Normalised, normalise
 from adjudge._enforcement.signature import is_async
+from adjudge._ledger.keys import ledger_key
 from adjudge._texts import denied_text, dry_run_text
 from adjudge._values import (
     EMPTY,
@@ -47,6 +48,7 @@ __all__ = [
     "freeze",
     "freeze_object",
     "is_async",
+    "ledger_key",
     "normalise",
     "parse_arguments",
     "project",

@@ -46,12 +46,14 @@ class ProposedCall:
     `schema_is_enforced` vouches that the continuation itself validates against it before the body.
     `given` names what the model itself sent, None where the arguments say it. `injected` is what
     the framework adds, never part of the arguments. `attempt` counts the framework's own repeats of
-    one call from 1. `control_flow` lists the exception types by which the framework suspends a run.
-    `routes_isolation` vouches that the continuation runs the body under the isolation that the tool
-    declares. `shadow` previews the tool. `validate` stands in for the schema where the integration
-    can run the framework's own validation: it gives the arguments as the body gets them, and raises
-    `InvalidArguments` for those that the framework rejects. `rejects_invalid_text` vouches that the
-    continuation itself rejects text that is no JSON object; where it is False such text is refused.
+    one call from 1. `key` names the call across processes (`ledger_key`), so that what is asked
+    about it is asked about this call; None where one guard sees it through. `control_flow` lists
+    the exception types by which the framework suspends a run. `routes_isolation` vouches that the
+    continuation runs the body under the isolation that the tool declares. `shadow` previews the
+    tool. `validate` stands in for the schema where the integration can run the framework's own
+    validation: it gives the arguments as the body gets them, and raises `InvalidArguments` for
+    those that the framework rejects. `rejects_invalid_text` vouches that the continuation itself
+    rejects text that is no JSON object; where it is False such text is refused.
     """
 
     tool: str
@@ -65,6 +67,7 @@ class ProposedCall:
     injected: Mapping[str, Any] = field(default_factory=FrozenDict)
     declared: ToolMetadata | None = None
     attempt: int = 1
+    key: str | None = None
     control_flow: tuple[type[BaseException], ...] = ()
     routes_isolation: bool = False
     shadow: Callable[..., Any] | None = None

@@ -126,7 +126,9 @@ class Attempt:
     @property
     def occurrence(self) -> str:
         """Name this one attempt at this one call among all."""
-        return f"{self.correlation_id}/{self.seq}/{self.door.attempt}"
+        door = self.door
+        call = f"{self.correlation_id}/{self.seq}" if door.key is None else door.key
+        return f"{call}/{door.attempt}"
 
     def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
         """Record one event; a required sink's `RecordError` passes while the outcome is open."""

@@ -45,6 +45,11 @@ class Door(Protocol):
     @property
     def attempt(self) -> int: ...
     @property
+    def key(self) -> str | None:
+        """What names the call across processes, if anything does."""
+        ...
+
+    @property
     def declared(self) -> ToolMetadata | None: ...
     @property
     def control_flow(self) -> tuple[type[BaseException], ...]: ...
@@ -104,6 +109,7 @@ class ToolDoor:
     namespace = None
     call_id = None
     attempt = 1
+    key = None
     control_flow = ()
     known = True
     raises = False
@@ -175,6 +181,7 @@ class UnknownToolDoor:
     namespace = None
     call_id = None
     attempt = 1
+    key = None
     control_flow = ()
     known = False
     raises = False
@@ -237,6 +244,11 @@ class FrameworkDoor:
     def call_id(self) -> str | None:
         """The provider's id of the call."""
         return self.call.call_id
+
+    @property
+    def key(self) -> str | None:
+        """What names the call across processes."""
+        return self.call.key
 
     @property
     def attempt(self) -> int:
