@@ -428,3 +428,25 @@ def test_a_path_in_place_of_its_text_says_what_to_call():
     """A path is no text, and is never opened here."""
     with pytest.raises(PolicyCompileError, match="Read a file with load_policy_file"):
         read_policy(Path("policy.yaml"))
+
+
+@pytest.mark.parametrize(
+    "match",
+    [{"tool": "get_*"}, {"tool.in": ["pay", "get_*"]}, {"not": {"tool": "get_*"}}],
+    ids=["eq", "in", "negated"],
+)
+def test_a_pattern_where_a_name_is_meant_is_refused(match):
+    """A rule that would match no tool says so, and what to write."""
+    policy = {"version": 1, "rules": [{"id": "x", "match": match, "decision": "deny"}]}
+
+    with pytest.raises(PolicyCompileError) as caught:
+        read_policy(policy)
+
+    assert "write tool.glob: 'get_*'" in str(caught.value)
+
+
+def test_a_name_with_a_star_can_be_written_as_a_literal():
+    """What is meant to the letter is written so."""
+    match = {"tool": {"literal": "get_*"}}
+
+    read_policy({"version": 1, "rules": [{"id": "x", "match": match, "decision": "deny"}]})

@@ -82,7 +82,19 @@ class OperandReader:
         else:
             operand = self._readers[operator](node, name)
         self._check_kind(path, operator, operand, node)
+        if path.root == "tool" and operator in ("eq", "in") and not isinstance(node, Fields):
+            self._check_tool_names(operand, node)
         return operand
+
+    def _check_tool_names(self, operand: Any, node: Node) -> None:
+        """Refuse what is meant as a pattern and would be compared as a name that no tool has."""
+        for name in operand if isinstance(operand, list) else (operand,):
+            if isinstance(name, str) and "*" in name:
+                self._problems.add(
+                    node.place,
+                    f"tool is compared with {name!r} as text, so the * stands for itself; "
+                    f"write tool.glob: {name!r} for a pattern.",
+                )
 
     def _wrong(self, node: Node, name: str, meant: str) -> None:
         if isinstance(node, Scalar) and node.surprise is not None:
