@@ -1,8 +1,7 @@
 """The values that flow through a decision: frozen, slotted, without behaviour of their own.
 
 A framework's proposal becomes an `ActionRequest`; `evaluate` turns it into a `Decision`; the guard
-enforces that and answers with a `GovernedCall`; every step is an `AuditEvent`. Names follow the
-seed document where it has them.
+enforces that and answers with a `GovernedCall`; every step is an `AuditEvent`.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ class Decision:
 
     @property
     def transform_args(self) -> Mapping[str, Any] | None:
-        """The seed's name for `effective_args`."""
+        """Another name for `effective_args`, which `lynx-agent` uses."""
         return self.effective_args
 
 

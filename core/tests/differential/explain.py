@@ -1,15 +1,15 @@
-"""Explains a difference between the seed and Adjudge by the clauses that make it.
+"""Explains a difference between lynx and Adjudge by the clauses that make it.
 
-The seed's reading is turned into Adjudge's clause by clause, in a fixed order; a clause explains a
-difference if reading it changes the outcome. The first reading must be what the seed itself says
+lynx's reading is turned into Adjudge's clause by clause, in a fixed order; a clause explains a
+difference if reading it changes the outcome. The first reading must be what lynx itself says
 and the last what Adjudge itself says: whatever does not fit is `Unexplained`.
 """
 
 from __future__ import annotations
 
+from differential.lynx_leaves import Clauses
+from differential.lynx_rules import Read, judge, rule_answer
 from differential.outcomes import Outcome, SeedPolicy, our_outcome, outcome_of, their_outcome
-from differential.seed_leaves import Clauses
-from differential.seed_rules import Read, judge, rule_answer
 from reference import LayeredReference, ReferencePolicy, reference_evaluate
 from reference.layering import public
 from reference.logic import Truth
@@ -35,7 +35,7 @@ def explain(policy: SeedPolicy, request: ActionRequest) -> tuple[int, ...]:
     read: Clauses = frozenset()
     before = _staged(policy, layers, world, read)
     if before != theirs:
-        raise Unexplained(f"the seed says {theirs}, its reading here {before}")
+        raise Unexplained(f"lynx says {theirs}, its reading here {before}")
     found: list[int] = []
     for clause in ORDER:
         read = read | {clause}

@@ -1,12 +1,12 @@
-"""One question put to the seed and to Adjudge, and their answers in one shape."""
+"""One question put to lynx and to Adjudge, and their answers in one shape."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import lynx.core.types as seed_types
-import lynx.policy as seed
+import lynx.core.types as lynx_types
+import lynx.policy as lynx_policy
 
 from adjudge._types import ActionRequest, Decision, ToolMetadata
 from adjudge._values import canonical_json
@@ -20,15 +20,15 @@ from adjudge.policy import (
 )
 
 COMBINERS = {
-    "strict_overrides_loose": (strict_overrides_loose, seed.strict_overrides_loose),
-    "first_layer_wins": (first_layer_wins, seed.first_layer_wins),
-    "last_layer_wins": (last_layer_wins, seed.last_layer_wins),
+    "strict_overrides_loose": (strict_overrides_loose, lynx_policy.strict_overrides_loose),
+    "first_layer_wins": (first_layer_wins, lynx_policy.first_layer_wins),
+    "last_layer_wins": (last_layer_wins, lynx_policy.last_layer_wins),
 }
 
 
 @dataclass(frozen=True)
 class SeedPolicy:
-    """A policy in the seed's language: one dict, or one for each layer."""
+    """A policy in lynx's language: one dict, or one for each layer."""
 
     layers: tuple[dict[str, Any], ...]
     merge: str | None = None
@@ -41,11 +41,13 @@ class SeedPolicy:
         return compile_policy(named, merge=COMBINERS[self.merge][0])
 
     def theirs(self) -> Any:
-        """Compile it with the seed."""
+        """Compile it with lynx."""
         if self.merge is None:
-            return seed.compile_policy(self.layers[0])
-        named = [seed.PolicyLayer(f"l{number}", layer) for number, layer in enumerate(self.layers)]
-        return seed.compile_policy(named, merge=COMBINERS[self.merge][1])
+            return lynx_policy.compile_policy(self.layers[0])
+        named = [
+            lynx_policy.PolicyLayer(f"l{number}", layer) for number, layer in enumerate(self.layers)
+        ]
+        return lynx_policy.compile_policy(named, merge=COMBINERS[self.merge][1])
 
 
 @dataclass(frozen=True)
@@ -83,16 +85,16 @@ def our_outcome(bundle: Any, request: ActionRequest) -> Outcome:
 
 
 def their_outcome(bundle: Any, request: ActionRequest) -> Outcome:
-    """Ask the seed."""
-    return outcome_of(seed.evaluate(bundle, *seed_request(request)), request)
+    """Ask lynx."""
+    return outcome_of(lynx_policy.evaluate(bundle, *lynx_request(request)), request)
 
 
-def seed_request(request: ActionRequest) -> tuple[Any, Any]:
-    """Give the same request in the seed's types."""
+def lynx_request(request: ActionRequest) -> tuple[Any, Any]:
+    """Give the same request in lynx's types."""
     declared = request.declared or ToolMetadata()
     context = request.context
-    theirs = seed_types.ExecutionContext(
-        principal=seed_types.Principal(
+    theirs = lynx_types.ExecutionContext(
+        principal=lynx_types.Principal(
             context.principal.kind, context.principal.id, context.principal.name
         ),
         environment=context.environment or "",
@@ -102,7 +104,7 @@ def seed_request(request: ActionRequest) -> tuple[Any, Any]:
         timestamp=context.timestamp,
         extra=context.extra,
     )
-    metadata = seed_types.ToolMetadata(
+    metadata = lynx_types.ToolMetadata(
         cost=declared.cost,
         reversible=declared.reversible,
         scope=declared.scope,
@@ -110,4 +112,4 @@ def seed_request(request: ActionRequest) -> tuple[Any, Any]:
         has_shadow=declared.has_shadow,
         isolation=declared.isolation,
     )
-    return seed_types.ActionRequest(request.tool, request.args, metadata, theirs), theirs
+    return lynx_types.ActionRequest(request.tool, request.args, metadata, theirs), theirs

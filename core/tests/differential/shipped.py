@@ -1,4 +1,4 @@
-"""The policies that the seed ships as examples, and calls that go at what they test.
+"""The policies that lynx ships as examples, and calls that go at what they test.
 
 They are in its source distribution and not in its wheel, so pip downloads that; nothing of it is
 kept here.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from differential.seed_leaves import split
+from differential.lynx_leaves import split
 from hypothesis import strategies as st
 
 from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
@@ -26,7 +26,7 @@ RELEASE = "lynx-agent==2.11.1"
 
 
 def download(folder: Path) -> Path:
-    """Fetch and unpack the seed's source distribution; give its folder."""
+    """Fetch and unpack lynx's source distribution; give its folder."""
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "download", RELEASE),

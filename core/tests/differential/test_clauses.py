@@ -1,4 +1,4 @@
-"""One example of each difference: what the seed decides, what Adjudge decides, the clause."""
+"""One example of each difference: what lynx decides, what Adjudge decides, the clause."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def call(args: dict[str, Any]) -> ActionRequest:
 def test_a_difference_has_its_clause(
     clause: int, policy: SeedPolicy, args: dict[str, Any], theirs: str, ours: str
 ) -> None:
-    """The seed decides one thing, Adjudge another, and the clause is among those that explain."""
+    """Lynx decides one thing, Adjudge another, and the clause is among those that explain."""
     request = call(args)
 
     assert theirs == their_outcome(policy.theirs(), request).verdict
@@ -125,7 +125,7 @@ def test_a_difference_has_its_clause(
 
 
 def test_every_layer_that_asks_is_met() -> None:
-    """Clause 20: the seed asks one layer's approvers, Adjudge those of every layer that asks."""
+    """Clause 20: lynx asks one layer's approvers, Adjudge those of every layer that asks."""
     rule = {"id": "r", "match": {"tool": "pay"}, "decision": "approve_required"}
     policy = SeedPolicy(
         ({"rules": [{**rule, "approvers": ["a"]}]}, {"rules": [{**rule, "approvers": ["b"]}]}),

@@ -1,4 +1,4 @@
-"""Generated policies in the seed's language, generated calls: each difference has its clause."""
+"""Generated policies in lynx's language, generated calls: each difference has its clause."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 
 from differential.explain import explain
+from differential.lynx_policies import lynx_policies
 from differential.outcomes import SeedPolicy
-from differential.seed_policies import seed_policies
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
@@ -18,7 +18,7 @@ POLICIES = 1000 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
 
 
 def as_the_seed_has_it(request: ActionRequest) -> ActionRequest:
-    """Give a request without what the seed has no word for, such as a tool's namespace."""
+    """Give a request without what lynx has no word for, such as a tool's namespace."""
     context = request.context
     return replace(
         request,
@@ -30,11 +30,11 @@ def as_the_seed_has_it(request: ActionRequest) -> ActionRequest:
 
 
 @settings(max_examples=POLICIES)
-@given(seed_policies(), st.lists(requests().map(as_the_seed_has_it), min_size=3, max_size=3))
+@given(lynx_policies(), st.lists(requests().map(as_the_seed_has_it), min_size=3, max_size=3))
 def test_every_difference_from_the_seed_is_explained_by_a_clause(
     policy: SeedPolicy, calls: list[ActionRequest]
 ) -> None:
-    """Adjudge decides as the seed does, except where a clause of semantics.md says otherwise."""
+    """Adjudge decides as lynx does, except where a clause of semantics.md says otherwise."""
     for call in calls:
         clauses = explain(policy, call)
         event("clauses " + ", ".join(map(str, clauses)) if clauses else "the same")

@@ -1,10 +1,10 @@
-"""What the seed compiles and Adjudge refuses, or reads otherwise, by the clause that says so."""
+"""What lynx compiles and Adjudge refuses, or reads otherwise, by the clause that says so."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import lynx.policy as seed
+import lynx.policy as lynx_policy
 import pytest
 from differential.outcomes import our_outcome, their_outcome
 
@@ -48,15 +48,15 @@ REFUSED: list[tuple[str, Any]] = [
     ),
     ("22: no time to answer", rule(decision="approve_required", timeout_seconds=0)),
     (
-        "design.md section 3: a bare no where text is meant",
+        "policy text is read as written: a bare no where text is meant",
         "rules:\n  - {id: a, match: {args.country: no}, decision: deny}\n",
     ),
     (
-        "design.md section 3: a number that YAML 1.1 reads in another base",
+        "policy text is read as written: a number that YAML 1.1 reads in another base",
         "rules:\n  - {id: a, match: {args.code: 0123}, decision: deny}\n",
     ),
     (
-        "design.md section 3: a number that YAML 1.1 reads as text",
+        "policy text is read as written: a number that YAML 1.1 reads as text",
         "rules:\n  - {id: a, match: {args.amount.eq: 1e3}, decision: deny}\n",
     ),
 ]
@@ -64,8 +64,8 @@ REFUSED: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("why", "source"), REFUSED, ids=[why for why, _ in REFUSED])
 def test_adjudge_refuses_what_the_seed_compiled(why: str, source: Any) -> None:
-    """The seed compiles it; Adjudge refuses it, with the clause in the test's name."""
-    seed.compile_policy(source)
+    """Lynx compiles it; Adjudge refuses it, with the clause in the test's name."""
+    lynx_policy.compile_policy(source)
 
     with pytest.raises(PolicyCompileError):
         compile_policy(source)
@@ -94,5 +94,5 @@ def test_adjudge_reads_an_operator_where_the_seed_read_a_value(
         "pay", freeze(args), ToolMetadata(), ExecutionContext(Principal("user", "u1"), "prod")
     )
 
-    assert theirs == their_outcome(seed.compile_policy(source), request).verdict
+    assert theirs == their_outcome(lynx_policy.compile_policy(source), request).verdict
     assert ours == our_outcome(compile_policy(source), request).verdict

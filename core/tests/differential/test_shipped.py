@@ -1,11 +1,11 @@
-"""The policies that the seed ships compile as they did; each other decision has its clause."""
+"""The policies that lynx ships compile as they did; each other decision has its clause."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-import lynx.policy as seed
+import lynx.policy as lynx_policy
 import pytest
 import yaml
 from differential.explain import explain
@@ -22,8 +22,8 @@ CALLS = 400 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Give the seed's own policies."""
-    return shipped_policies(download(tmp_path_factory.mktemp("seed")))
+    """Give lynx's own policies."""
+    return shipped_policies(download(tmp_path_factory.mktemp("lynx")))
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def read(shipped: dict[str, str]) -> dict[str, Any]:
     whole = {
         name: yaml.safe_load(text)
         for name, text in shipped.items()
-        if compiles(seed.compile_policy, text, seed.PolicyCompileError)
+        if compiles(lynx_policy.compile_policy, text, lynx_policy.PolicyCompileError)
     }
     return {name: policy for name, policy in whole.items() if policy["rules"]}
 
@@ -47,7 +47,7 @@ def compiles(compile_text: Any, text: str, refusal: type[Exception]) -> bool:
 
 
 def test_the_examples_are_found(shipped: dict[str, str]) -> None:
-    """The seed's three policy files are there, and the policies in its examples and pages."""
+    """Lynx's three policy files are there, and the policies in its examples and pages."""
     files = {name for name in shipped if name.startswith("examples/policies/")}
 
     assert 3 == len(files)
@@ -55,9 +55,9 @@ def test_the_examples_are_found(shipped: dict[str, str]) -> None:
 
 
 def test_every_shipped_policy_compiles_as_it_did(shipped: dict[str, str]) -> None:
-    """What the seed compiles of its examples Adjudge compiles; what it refuses, Adjudge refuses."""
+    """What lynx compiles of its examples Adjudge compiles; what it refuses, Adjudge refuses."""
     theirs = {
-        name: compiles(seed.compile_policy, text, seed.PolicyCompileError)
+        name: compiles(lynx_policy.compile_policy, text, lynx_policy.PolicyCompileError)
         for name, text in shipped.items()
     }
     ours = {
@@ -72,7 +72,7 @@ def test_every_shipped_policy_compiles_as_it_did(shipped: dict[str, str]) -> Non
 def test_every_difference_on_shipped_policies_is_explained(
     read: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Calls that go at what a policy tests are decided as the seed does, or a clause says why."""
+    """Calls that go at what a policy tests are decided as lynx does, or a clause says why."""
     policy = read[data.draw(st.sampled_from(sorted(read)))]
     call = data.draw(calls_for(policy))
 

@@ -69,7 +69,7 @@ async def test_after_the_body_the_result_is_returned_and_the_guard_denies(bench,
 
 @pytest.mark.parametrize("kind", ["step.proposed", "policy.evaluated", "action.completed"])
 async def test_a_sink_that_is_not_required_changes_nothing(bench, check, kind):
-    """The seed's fault: a sink that raises is no refusal and no exception."""
+    """A known fault: a sink that raises is no refusal and no exception."""
     guard = bench.guard({"decision": "allow"}, sinks=[Breakable(bench, kind)])
 
     call = await check(guard, "note", {"text": "x"})

@@ -1,4 +1,4 @@
-"""The reference evaluator: semantics.md read as plainly as it can be, clause by clause.
+"""The reference evaluator: docs/reference/semantics.md, read as plainly as it can be.
 
 It is the oracle of the property tests, so it prefers clarity to speed, looks nothing up in the
 compiled policy and shares with the package only the values, the model and the pure primitives of

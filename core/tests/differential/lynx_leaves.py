@@ -1,6 +1,6 @@
-"""How the seed answers one test, and how each clause changes that answer.
+"""How lynx answers one test, and how each clause changes that answer.
 
-With no clause this is the seed's reading; with all of 1, 3, 7, 8 and 11 it is Adjudge's. A clause
+With no clause this is lynx's reading; with all of 1, 3, 7, 8 and 11 it is Adjudge's. A clause
 that is not among those given is not read.
 """
 
@@ -77,7 +77,7 @@ def answer(
     permitting: bool,
     odd: bool,
 ) -> bool:
-    """Answer one leaf; raises as the seed would, and `Wrong` where a clause makes an error."""
+    """Answer one leaf; raises as lynx would, and `Wrong` where a clause makes an error."""
     path, operator = split(key)
     if operator == "not_between" and clauses & {7, 8}:
         inner = answer(

@@ -1,4 +1,4 @@
-"""Strategies for policies in the seed's language, over the vocabulary of generated requests."""
+"""Strategies for policies in lynx's language, over the vocabulary of generated requests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ EDITS: list[dict[str, Any]] = [
 
 @st.composite
 def leaves(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw one test as the seed writes it."""
+    """Draw one test as lynx writes it."""
     path = draw(st.sampled_from(sorted(PATHS)))
     kind = PATHS[path]
     operator = draw(st.sampled_from(OPERATORS.get(kind, ["", "eq", "in"])))
@@ -86,7 +86,7 @@ def _operand(operator: str, kind: str, path: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def matches(draw: st.DrawFn, depth: int = 2, predicates: tuple[str, ...] = ()) -> Any:
-    """Draw a match of the seed's language."""
+    """Draw a match of lynx's language."""
     shape = draw(st.integers(0, 8 if depth else 4))
     if predicates and draw(chance(15)):
         return draw(st.sampled_from(predicates))
@@ -105,7 +105,7 @@ def matches(draw: st.DrawFn, depth: int = 2, predicates: tuple[str, ...] = ()) -
 
 @st.composite
 def policy_dicts(draw: st.DrawFn, most: int = 4, some: int = 1) -> dict[str, Any]:
-    """Draw one policy of the seed's language."""
+    """Draw one policy of lynx's language."""
     policy: dict[str, Any] = {"version": 1}
     if draw(chance(50)):
         policy["defaults"] = {"on_no_match": draw(st.sampled_from(DEFAULTS))}
@@ -140,7 +140,7 @@ def _rules(draw: st.DrawFn, number: int, predicates: tuple[str, ...]) -> dict[st
 
 
 @st.composite
-def seed_policies(draw: st.DrawFn) -> SeedPolicy:
+def lynx_policies(draw: st.DrawFn) -> SeedPolicy:
     """Draw a policy, in every fourth case of two or three layers."""
     if not draw(chance(25)):
         return SeedPolicy((draw(policy_dicts()),))

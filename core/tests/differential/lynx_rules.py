@@ -1,4 +1,4 @@
-"""How the seed chooses among rules and layers, and how clauses 6, 8, 15, 16, 19 and 20 change that.
+"""How lynx chooses among rules and layers, and how clauses 6, 8, 15, 16, 19 and 20 change that.
 
 A policy is its dict; an answer is a `Judgement` of the reference evaluator, so that floors are laid
 as they are there.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from differential.seed_leaves import Clauses, Wrong, answer
+from differential.lynx_leaves import Clauses, Wrong, answer
 from reference import ReferencePolicy
 from reference.judging import (
     STRICTNESS,
@@ -32,7 +32,7 @@ SEED_STRICTNESS = {**STRICTNESS, Verdict.APPROVE_REQUIRED: 3, Verdict.DRY_RUN: 2
 
 @dataclass(frozen=True)
 class Read:
-    """A policy in both forms: as the seed takes it, and as Adjudge read it."""
+    """A policy in both forms: as lynx takes it, and as Adjudge read it."""
 
     written: dict[str, Any]
     source: PolicySource
