@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.approvals import auto_approve
 from adjudge._enforcement.tools import tool
+from adjudge._ledger.entries import MemoryLedger
 from adjudge._types import CallContext, Decision, Outcome, Principal, Verdict
 from adjudge.policy import compile_policy
 
@@ -250,6 +252,36 @@ async def test_a_coroutine_that_is_closed_half_way_is_on_record(bench):
     running.close()
 
     assert bench.kinds == ["step.proposed", "policy.evaluated", "action.cancelled"]
+
+
+async def test_a_coroutine_that_is_closed_while_the_ledger_is_written_is_on_record(bench):
+    """Law 7: closing a call in a step that must end is no failure of that step."""
+
+    class Waits(MemoryLedger):
+        async def add(self, entry):
+            await asyncio.Event().wait()
+
+    class InPlace:
+        never_blocks = True
+
+        def __call__(self, event):
+            bench.sink(event)
+
+    guard = bench.guard(
+        {"decision": "approve_required"},
+        on_approval=auto_approve(),
+        ledger=Waits(),
+        sinks=[InPlace()],
+    )
+    running = guard.check("note", {"text": "x"})
+    running.send(None)
+    (step,) = asyncio.all_tasks() - {asyncio.current_task()}
+
+    running.close()
+    step.cancel()
+
+    assert bench.kinds == ["step.proposed", "policy.evaluated", "action.cancelled"]
+    assert bench.ran == []
 
 
 async def test_an_answer_of_evaluate_that_is_no_decision_denies(bench, check, monkeypatch):

@@ -90,6 +90,8 @@ async def _to_the_end(work: Awaitable[Any]) -> Any:
         except asyncio.CancelledError as error:
             cancelled = error
         except BaseException:
+            if not task.done():
+                raise  # it is not the work that failed: whoever awaits it is being closed
             break
     if cancelled is not None:
         if not task.cancelled():
