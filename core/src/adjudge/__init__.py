@@ -55,7 +55,9 @@ from adjudge._types import (
 )
 from adjudge.errors import (
     AdjudgeError,
+    AnswerError,
     ArgumentsRefused,
+    EphemeralLedgerWarning,
     GovernError,
     LedgerError,
     PolicyCompileError,
@@ -89,6 +91,7 @@ __all__ = [
     "ActionRequest",
     "ActionResult",
     "AdjudgeError",
+    "AnswerError",
     "ApprovalDecision",
     "ApprovalHandler",
     "ApprovalRequest",
@@ -99,6 +102,7 @@ __all__ = [
     "Cancelled",
     "Combiner",
     "Decision",
+    "EphemeralLedgerWarning",
     "ExecutionContext",
     "Executor",
     "GovernError",

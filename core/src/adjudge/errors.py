@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "AnswerError",
     "ArgumentsRefused",
+    "EphemeralLedgerWarning",
     "GovernError",
     "LedgerError",
     "NotAnObject",
@@ -71,6 +73,12 @@ class GovernError(AdjudgeError, TypeError):
     code = "cannot_govern"
 
 
+class AnswerError(AdjudgeError, ValueError):
+    """Answers with which a paused run cannot go on: to no call of it, or no answers at all."""
+
+    code = "bad_answer"
+
+
 class LedgerError(AdjudgeError, RuntimeError):
     """The ledger could not be read or written, or an entry in it is not what it should be."""
 
@@ -81,3 +89,7 @@ class RecordError(AdjudgeError, RuntimeError):
     """The audit record could not be written or read."""
 
     code = "record"
+
+
+class EphemeralLedgerWarning(UserWarning):
+    """Runs may pause, and what they wait for is kept in memory alone."""

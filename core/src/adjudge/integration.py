@@ -16,6 +16,7 @@ from adjudge._arguments.parsing import parse_arguments
 from adjudge._arguments.projection import project, project_object
 from adjudge._arguments.proposal import Admitted, Effective, InvalidArguments, ProposedCall
 from adjudge._arguments.schema import Normalised, normalise
+from adjudge._enforcement.runs import GovernedRun, warn_unless_durable
 from adjudge._enforcement.signature import is_async
 from adjudge._ledger.keys import ledger_key
 from adjudge._texts import denied_text, dry_run_text
@@ -37,6 +38,7 @@ __all__ = [
     "Effective",
     "FrozenDict",
     "FrozenList",
+    "GovernedRun",
     "InvalidArguments",
     "Normalised",
     "OpaqueValue",
@@ -54,4 +56,5 @@ __all__ = [
     "project",
     "project_object",
     "thaw",
+    "warn_unless_durable",
 ]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from adjudge._enforcement.approvals import auto_approve, callback_approval
-from adjudge._enforcement.asking import call_digest
+from adjudge._enforcement.keeping import call_digest
 from adjudge._ledger.entries import EntryState
 from adjudge._types import ActionRequest, ApprovalDecision, ExecutionContext, Outcome, Principal
 from adjudge._values import FrozenDict

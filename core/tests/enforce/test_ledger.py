@@ -325,7 +325,14 @@ def test_a_record_with_odd_arguments_is_refused(args):
 def decode(text):
     """Read a record as of a paused entry."""
     return decode_entry(
-        "e1", text, expires_at=NOW, state="paused", grants=[], holder=None, outcome=None
+        "e1",
+        text,
+        expires_at=NOW,
+        state="paused",
+        grants=[],
+        answers="[]",
+        holder=None,
+        outcome=None,
     )
 
 

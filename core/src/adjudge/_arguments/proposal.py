@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge._arguments.parsing import parse_arguments
 from adjudge._types import ToolMetadata
 from adjudge._values import FrozenDict, freeze_object, thaw
 from adjudge.errors import ArgumentsRefused
+
+if TYPE_CHECKING:
+    from adjudge._enforcement.runs import GovernedRun
 
 __all__ = [
     "Admitted",
@@ -54,6 +57,11 @@ class ProposedCall:
     validation: it gives the arguments as the body gets them, and raises `InvalidArguments` for
     those that the framework rejects. `rejects_invalid_text` vouches that the continuation itself
     rejects text that is no JSON object; where it is False such text is refused.
+
+    `run` is the run of a framework that can pause, in which `agent` (the agent's name) and `parent`
+    (the call ids of the calls inside of whose bodies this one was proposed) tell calls apart that
+    look the same. `may_pause` False says that the framework cannot leave the call waiting at this point:
+    what needs a person is then denied, unless `ToolGuard.pause_call` has asked before.
     """
 
     tool: str
@@ -73,6 +81,10 @@ class ProposedCall:
     shadow: Callable[..., Any] | None = None
     validate: Callable[[FrozenDict], Admitted] | None = None
     rejects_invalid_text: bool = True
+    run: GovernedRun | None = None
+    agent: str | None = None
+    parent: str | None = None
+    may_pause: bool = True
 
 
 class Effective:

@@ -15,13 +15,13 @@ from adjudge._types import ActionRequest, CallContext, ExecutionContext, Princip
 from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
-__all__ = ["Admission"]
+__all__ = ["Admission", "Reading"]
 
 _NOBODY = Principal("user", "unknown")
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """What came of reading the arguments: them, or why they get no verdict, or why they deny."""
 
     args: FrozenDict = field(default_factory=lambda: EMPTY)
@@ -36,39 +36,40 @@ class Admission(Judging):
 
     __slots__ = ()
 
-    def admit(self) -> Steps[tuple[ActionRequest, str | None]]:
-        """Read the arguments, ask who is calling, and record the proposal.
+    def admit(self, reading: Reading) -> Steps[tuple[ActionRequest, str | None]]:
+        """Take up what was read, ask who is calling, and record the proposal.
 
         The text, where there is one, says why the arguments never get a verdict.
         """
-        reading = self._read()
         context: ExecutionContext | None = None
         try:
-            if self.context is None:
-                context = self.own_context(self._frozen_extra() if self.extra else EMPTY)
-            else:
-                context = yield from self._bind_context(self.context)
+            context = yield from self.who()
         except Refusal as failed:
             reading.refusal = reading.refusal or failed
         except BaseException:
             self.settled = True
-            self._take_up(reading, None)
-            yield from self._propose(reading, None)
+            self.take_up(reading, None)
+            yield from self.propose(reading, None)
             raise
-        request = self._take_up(reading, context)
+        request = self.take_up(reading, context)
         if self.settings.records:
-            yield from self._propose(reading, context)
+            yield from self.propose(reading, context)
         if reading.refusal is not None:
             raise reading.refusal
         return request, reading.unread
 
-    def _read(self) -> _Reading:
+    def read(self) -> Reading:
+        """Read the arguments, and put down what the model sent of them."""
         door = self.door
-        reading = _Reading()
+        reading = Reading()
         try:
             reading.injected = door.injected()
             admitted = door.admit(self.arguments)
-            reading.args, reading.given = admitted.args, admitted.given
+            args, given = admitted.args, admitted.given
+            reading.args, reading.given = args, given
+            if given is not None:
+                args = FrozenDict({name: args[name] for name in args if name in given})
+            self.sent = args
         except (NotAnObject, InvalidArguments) as error:
             reading.unread = str(error)
         except ArgumentsRefused as error:
@@ -78,25 +79,24 @@ class Admission(Judging):
             reading.refusal = Refusal("refused_arguments", why, discharges="none")
         return reading
 
-    def _take_up(self, reading: _Reading, context: ExecutionContext | None) -> ActionRequest:
+    def take_up(self, reading: Reading, context: ExecutionContext | None) -> ActionRequest:
         """Make the request, as far as it is known."""
-        args, given = reading.args, reading.given
-        self.sent = args if given is None else FrozenDict({k: args[k] for k in args if k in given})
         if context is None:
             context = self._context(_NOBODY, None, ".", EMPTY, None)
         door = self.door
         self.request = ActionRequest(
             door.tool,
-            args,
+            reading.args,
             self.settings.metadata(door),
             context,
             door.namespace,
-            given,
+            reading.given,
             reading.injected,
         )
         return self.request
 
-    def _propose(self, reading: _Reading, context: ExecutionContext | None) -> Steps[None]:
+    def propose(self, reading: Reading, context: ExecutionContext | None) -> Steps[None]:
+        """Record the proposal."""
         door = self.door
         body: dict[str, Any] = {
             "namespace": door.namespace,
@@ -110,6 +110,12 @@ class Admission(Judging):
         else:
             body["args"] = _described(self.arguments)
         yield from self.emit("step.proposed", body)
+
+    def who(self) -> Steps[ExecutionContext]:
+        """Find out who is calling, and where."""
+        if self.context is None:
+            return self.own_context(self._frozen_extra() if self.extra else EMPTY)
+        return (yield from self._bind_context(self.context))
 
     def _bind_context(self, source: Callable[[], Any]) -> Steps[ExecutionContext]:
         """Ask the `context=` callable who is calling (clause 26)."""
@@ -127,6 +133,7 @@ class Admission(Judging):
                 session = freeze_object(session, where="context.session")
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
+        self.caller = found
         if self.extra:
             extra = FrozenDict({**self._frozen_extra(), **extra})
         return self._context(found.principal, found.environment, found.workspace, extra, session)

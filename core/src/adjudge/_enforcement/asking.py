@@ -7,13 +7,13 @@ Every approval is for one occurrence of one call (clause 22). Only an `ApprovalD
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from adjudge._enforcement.approvals import DEFAULT_APPROVAL_TIMEOUT, ApprovalHandler, PauseApproval
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
-from adjudge._enforcement.effects import ApprovalHandlerFailed, ApprovalTimedOut, Ask, UseLedger
+from adjudge._enforcement.effects import ApprovalHandlerFailed, ApprovalTimedOut, Ask
 from adjudge._enforcement.judging import Judging, same, united
+from adjudge._enforcement.keeping import call_digest, enter
 from adjudge._ledger.entries import EntryState, LedgerEntry
 from adjudge._types import (
     ActionRequest,
@@ -23,12 +23,21 @@ from adjudge._types import (
     PendingApproval,
     Verdict,
 )
-from adjudge._values import FrozenDict, digest, freeze_object
+from adjudge._values import freeze_object
 from adjudge.errors import ArgumentsRefused
 
-__all__ = ["Asking", "ask_handler", "call_digest", "pause", "take_answer"]
+__all__ = [
+    "LONGEST_TIMEOUT",
+    "Asking",
+    "ask_handler",
+    "edit_again",
+    "pause",
+    "request_approval",
+    "take_answer",
+]
 
-_LONGEST_TIMEOUT = 10 * 365 * 86400.0
+LONGEST_TIMEOUT = 10 * 365 * 86400.0
+"""Seconds that an entry of the ledger may wait at all."""
 
 
 @dataclass(slots=True)
@@ -59,31 +68,17 @@ class Asking:
         )
 
 
-def call_digest(request: ActionRequest, occurrence: str) -> str:
-    """Bind tool identity, final arguments, principal and occurrence into one digest (clause 22)."""
-    who = request.context.principal
-    return digest(
-        {
-            "tool": request.tool,
-            "namespace": request.namespace,
-            "args": request.args,
-            "principal": {"kind": who.kind, "id": who.id, "name": who.name},
-            "occurrence": occurrence,
-        }
-    )
-
-
 def open_asking(
     attempt: Judging, request: ActionRequest, decision: Decision, default_timeout: float
 ) -> Asking:
     """Make a new occurrence to ask about."""
     seconds = decision.timeout_seconds
-    timeout = min(default_timeout if seconds is None else seconds, _LONGEST_TIMEOUT)
+    timeout = min(default_timeout if seconds is None else seconds, LONGEST_TIMEOUT)
     return Asking(
         id=attempt.settings.new_id(),
         request=request,
         decision=decision,
-        digest=call_digest(final_request(request, decision), attempt.occurrence),
+        digest=_digest(request, decision, attempt.occurrence),
         timeout_seconds=timeout,
     )
 
@@ -135,6 +130,8 @@ def pause(
             "expires_at": entry.expires_at.isoformat(),
         },
     )
+    if attempt.door.run is not None:
+        attempt.door.run.keep(entry)
     return PendingApproval(asking.id, request, decision, asking.digest, entry.expires_at)
 
 
@@ -216,9 +213,20 @@ def _apply_edit(attempt: Judging, asking: Asking, edited: object, index: int) ->
         effective_args=args,
         obligations=united(asking.decision.obligations, decision.obligations),
     )
-    asking.digest = call_digest(final_request(request, asking.decision), attempt.occurrence)
+    asking.digest = _digest(request, asking.decision, attempt.occurrence)
     attempt.request = request
     attempt.decision = asking.decision
+
+
+def edit_again(
+    attempt: Judging, entry: LedgerEntry, request: ActionRequest, decision: Decision
+) -> Steps[tuple[ActionRequest, Decision]]:
+    """Apply the edit under which the body of an entry began, where there was one."""
+    asking = Asking(entry.id, request, decision, entry.digest, 0.0)
+    for answer in entry.answers:
+        if answer.edited_args is not None:
+            yield from _apply_edit(attempt, asking, answer.edited_args, 0)
+    return asking.request, asking.decision
 
 
 def same_ask(one: Decision, other: Decision) -> bool:
@@ -231,37 +239,19 @@ def same_ask(one: Decision, other: Decision) -> bool:
     )
 
 
+def _digest(request: ActionRequest, decision: Decision, occurrence: str) -> str:
+    return call_digest(final_request(request, decision), occurrence)
+
+
 def _enter(
     attempt: Judging, asking: Asking, state: EntryState, seconds: float
 ) -> Steps[LedgerEntry | None]:
-    """Make the ledger's entry of this occurrence, where there is a ledger."""
-    settings = attempt.settings
-    if settings.ledger is None:
-        return None
-    request, context = asking.request, asking.request.context
-    entry = LedgerEntry(
+    return enter(
+        attempt,
+        asking.request,
+        asking.decision,
         id=asking.id,
-        tool=request.tool,
-        namespace=request.namespace,
-        args=attempt.sent,
         digest=asking.digest,
-        principal=context.principal,
-        occurrence=attempt.occurrence,
-        policy_id=settings.policy.id,
-        matched_rules=asking.decision.matched_rules,
-        approver_sets=asking.decision.approver_sets,
-        correlation_id=attempt.correlation_id,
-        seq=attempt.seq,
-        call_id=attempt.door.call_id,
-        attempt=attempt.door.attempt,
-        environment=context.environment,
-        workspace=context.workspace,
-        extra=FrozenDict(context.extra),
-        session=context.session,
-        injected=request.injected,
-        expires_at=settings.now() + timedelta(seconds=seconds),
         state=state,
+        seconds=seconds,
     )
-    yield UseLedger(settings.ledger.add, (entry,), may_block=True)
-    attempt.entry = entry
-    return entry

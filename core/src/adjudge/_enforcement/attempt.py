@@ -14,12 +14,14 @@ from adjudge._enforcement.doors import Door
 from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
+from adjudge._ledger.keys import ledger_key
 from adjudge._record.redaction import apply_redactor
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
     ActionResult,
     AuditEvent,
+    CallContext,
     Decision,
     Obligation,
     ObligationOutcome,
@@ -70,7 +72,9 @@ class Attempt:
 
     __slots__ = (
         "arguments",
+        "caller",
         "context",
+        "continued",
         "correlation_id",
         "decision",
         "door",
@@ -104,6 +108,10 @@ class Attempt:
         self.arguments = arguments
         self.extra = extra
         self.context = context
+        self.caller: CallContext | None = None
+        """What `context` answered."""
+        self.continued = False
+        """Whether this goes on with a body that suspended itself."""
         self.correlation_id = settings.correlation_id
         self.sent: FrozenDict = EMPTY
         """The original arguments, before any default."""
@@ -127,7 +135,20 @@ class Attempt:
     def occurrence(self) -> str:
         """Name this one attempt at this one call among all."""
         door = self.door
-        call = f"{self.correlation_id}/{self.seq}" if door.key is None else door.key
+        if door.key is not None:
+            call = door.key
+        elif door.run is not None:
+            call = ledger_key(
+                run=door.run.id,
+                tool=door.tool,
+                args=self.sent,
+                namespace=door.namespace,
+                call_id=door.call_id,
+                agent=door.agent,
+                task=door.parent,
+            )
+        else:
+            call = f"{self.correlation_id}/{self.seq}"
         return f"{call}/{door.attempt}"
 
     def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
@@ -233,6 +254,8 @@ class Attempt:
         for index, obligation in enumerate(self.decision.obligations):
             if index in self.outcomes or phase not in (None, obligation.phase):
                 continue
+            if self.continued and obligation.phase == "pre":
+                continue  # it was fulfilled when the body began
             if always_only and obligation.on != "always":
                 continue
             outcome = yield from self._discharge_one(obligation, request)

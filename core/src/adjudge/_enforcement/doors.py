@@ -28,6 +28,7 @@ from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
 if TYPE_CHECKING:
+    from adjudge._enforcement.runs import GovernedRun
     from adjudge._executors.routing import Executor
 
 __all__ = ["Door", "FrameworkDoor", "ToolDoor", "UnknownToolDoor"]
@@ -47,6 +48,26 @@ class Door(Protocol):
     @property
     def key(self) -> str | None:
         """What names the call across processes, if anything does."""
+        ...
+
+    @property
+    def run(self) -> GovernedRun | None:
+        """The framework's run that can pause, if the call is part of one."""
+        ...
+
+    @property
+    def agent(self) -> str | None:
+        """The agent whose model proposed the call, where that tells calls of a run apart."""
+        ...
+
+    @property
+    def parent(self) -> str | None:
+        """The calls inside of whose bodies this one was proposed."""
+        ...
+
+    @property
+    def may_pause(self) -> bool:
+        """Whether the call can still be left waiting for a person."""
         ...
 
     @property
@@ -110,6 +131,10 @@ class ToolDoor:
     call_id = None
     attempt = 1
     key = None
+    run = None
+    agent = None
+    parent = None
+    may_pause = True
     control_flow = ()
     known = True
     raises = False
@@ -182,6 +207,10 @@ class UnknownToolDoor:
     call_id = None
     attempt = 1
     key = None
+    run = None
+    agent = None
+    parent = None
+    may_pause = True
     control_flow = ()
     known = False
     raises = False
@@ -249,6 +278,26 @@ class FrameworkDoor:
     def key(self) -> str | None:
         """What names the call across processes."""
         return self.call.key
+
+    @property
+    def run(self) -> GovernedRun | None:
+        """The run that can pause."""
+        return self.call.run
+
+    @property
+    def agent(self) -> str | None:
+        """Whose call it is."""
+        return self.call.agent
+
+    @property
+    def parent(self) -> str | None:
+        """The call around it."""
+        return self.call.parent
+
+    @property
+    def may_pause(self) -> bool:
+        """Whether the framework can still leave the call waiting."""
+        return self.call.may_pause
 
     @property
     def attempt(self) -> int:

@@ -12,17 +12,17 @@ import inspect
 import os
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, TypeVar
 
 from adjudge._enforcement.effects import (
     ApprovalHandlerFailed,
     ApprovalTimedOut,
     Ask,
+    Effect,
     Emit,
     Execute,
     Invocation,
-    Mediating,
     Raised,
     Resolve,
     UseLedger,
@@ -30,12 +30,13 @@ from adjudge._enforcement.effects import (
 from adjudge._enforcement.loop import LoopThread, run_on
 from adjudge._enforcement.signature import is_async
 from adjudge._record.sinks import Recorder
-from adjudge._types import GovernedCall
 
 __all__ = ["drive", "drive_sync"]
 
+T = TypeVar("T")
 
-async def drive(steps: Mediating, recorder: Recorder) -> GovernedCall:
+
+async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -> T:
     """Carry out a mediation in the running event loop."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
@@ -43,7 +44,8 @@ async def drive(steps: Mediating, recorder: Recorder) -> GovernedCall:
         try:
             effect = advance(outcome)
         except StopIteration as stop:
-            return _ended(stop.value)
+            ended: T | Raised = stop.value
+            return _ended(ended)
         try:
             if type(effect) is Execute and not effect.may_block:
                 outcome = effect.function(*effect.args, **effect.kwargs)
@@ -187,7 +189,9 @@ def _start_thread(
     threading.Thread(target=context.run, args=(call,), name="adjudge-call", daemon=True).start()
 
 
-def drive_sync(steps: Mediating, recorder: Recorder, thread: LoopThread) -> GovernedCall:
+def drive_sync(
+    steps: Generator[Effect, Any, T | Raised], recorder: Recorder, thread: LoopThread
+) -> T:
     """Carry out a mediation in the calling thread; what is async runs on the loop thread."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
@@ -195,7 +199,8 @@ def drive_sync(steps: Mediating, recorder: Recorder, thread: LoopThread) -> Gove
         try:
             effect = advance(outcome)
         except StopIteration as stop:
-            return _ended(stop.value)
+            ended: T | Raised = stop.value
+            return _ended(ended)
         try:
             outcome = _perform_sync(effect, recorder, thread)
             advance = steps.send
@@ -288,7 +293,7 @@ def _resolved(effect: Resolve) -> dict[str, str]:
     return found
 
 
-def _close(steps: Mediating, recorder: Recorder, error: GeneratorExit) -> None:
+def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, error: GeneratorExit) -> None:
     advance: Callable[[Any], Any] = steps.throw
     outcome: Any = error
     while True:
@@ -305,7 +310,7 @@ def _close(steps: Mediating, recorder: Recorder, error: GeneratorExit) -> None:
             advance, outcome = steps.throw, failed
 
 
-def _ended(value: GovernedCall | Raised) -> GovernedCall:
+def _ended(value: T | Raised) -> T:
     if not isinstance(value, Raised):
         return value
     error = value.error

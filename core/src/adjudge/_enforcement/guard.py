@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from adjudge._arguments.proposal import Effective, ProposedCall
 from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_deny
 from adjudge._enforcement.cancel import Cancelled
+from adjudge._enforcement.carrying_on import RunCall
 from adjudge._enforcement.configuration import check_settings
 from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
 from adjudge._enforcement.drivers import drive, drive_sync
-from adjudge._enforcement.effects import Mediating
+from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.loop import LoopThread
 from adjudge._enforcement.mediation import Mediation
-from adjudge._enforcement.resumption import resume_entry
+from adjudge._enforcement.resumption import Resumption, claim_and_go_on
+from adjudge._enforcement.runs import GovernedRun, reopen, waiting
 from adjudge._enforcement.settings import ObligationHandler, Policy, Settings
 from adjudge._enforcement.tools import ToolSet
-from adjudge._ledger.entries import Ledger
+from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry
 from adjudge._record.redaction import Redactor, default_redactor
 from adjudge._record.sinks import Recorder, Sink
-from adjudge._types import ApprovalDecision, CallContext, GovernedCall, Principal
+from adjudge._types import (
+    ApprovalDecision,
+    CallContext,
+    GovernedCall,
+    PendingApproval,
+    Principal,
+)
 from adjudge.policy import evaluate
 
 if TYPE_CHECKING:
@@ -192,6 +200,48 @@ class ToolGuard:
         """Do what `resume` does, for callers without an event loop."""
         return drive_sync(self._resuming(pending_id, answer), self._recorder, self._thread)
 
+    async def pause_call(
+        self, call: ProposedCall, *, context: ContextSource | None = None
+    ) -> PendingApproval | None:
+        """Leave a call of a run waiting, where the policy has a person asked about it.
+
+        For frameworks that ask whether a call needs approval before they come to its body. The call
+        is entered in the ledger and recorded, once however often this is asked. None means that
+        nobody has to be asked now; nothing is recorded then, and `govern_call` judges the call
+        at its body.
+        """
+        return await drive(self._looking(call, context), self._recorder)
+
+    def pause_call_sync(
+        self, call: ProposedCall, *, context: ContextSource | None = None
+    ) -> PendingApproval | None:
+        """Do what `pause_call` does, for callers without an event loop."""
+        return drive_sync(self._looking(call, context), self._recorder, self._thread)
+
+    async def waiting(self, run: str) -> tuple[PendingApproval, ...]:
+        """Give the calls of a framework's run that wait for a person, in the order of asking.
+
+        `run` is the id of a `GovernedRun`. Raises `LedgerError` where the ledger cannot be read.
+        """
+        return await drive(waiting(self._settings, run), self._recorder)
+
+    def waiting_sync(self, run: str) -> tuple[PendingApproval, ...]:
+        """Do what `waiting` does, for callers without an event loop."""
+        return drive_sync(waiting(self._settings, run), self._recorder, self._thread)
+
+    async def reopen(self, answers: Mapping[str, ApprovalDecision]) -> GovernedRun:
+        """Keep people's answers to calls of one paused run, and give the run to go on with.
+
+        `answers` are by the ids of what is pending, one for each approver set that is still to
+        answer; the first answer to a question counts. Raises `AnswerError` for what is no answer,
+        or none to a call of one run that this guard's ledger knows.
+        """
+        return await drive(reopen(self._settings, answers), self._recorder)
+
+    def reopen_sync(self, answers: Mapping[str, ApprovalDecision]) -> GovernedRun:
+        """Do what `reopen` does, for callers without an event loop."""
+        return drive_sync(reopen(self._settings, answers), self._recorder, self._thread)
+
     def close(self) -> None:
         """Stop the guard's loop thread, if it was started; a later call would start it again."""
         self._thread.close()
@@ -227,22 +277,47 @@ class ToolGuard:
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
     ) -> Mediating:
+        door = FrameworkDoor(call, execute)
+        if call.run is not None:
+            return self._run_call(call, door, call.run, context).run()
         return Mediation(
-            self._settings,
-            FrameworkDoor(call, execute),
-            self._next_number(),
-            call.arguments,
-            context=context,
+            self._settings, door, self._next_number(), call.arguments, context=context
         ).run()
 
+    def _looking(
+        self, call: ProposedCall, context: ContextSource | None
+    ) -> Generator[Effect, Any, PendingApproval | Raised | None]:
+        if call.run is None:
+            raise ValueError("The call names no run; without one there is nothing to pause.")
+        return self._run_call(call, FrameworkDoor(call, _no_body), call.run, context).look()
+
+    def _run_call(
+        self,
+        call: ProposedCall,
+        door: FrameworkDoor,
+        run: GovernedRun,
+        context: ContextSource | None,
+    ) -> RunCall:
+        return RunCall(
+            self._settings, door, run, self._next_number, call.arguments, context=context
+        )
+
     def _resuming(self, pending_id: str, answer: ApprovalDecision) -> Mediating:
-        return resume_entry(
+        def go_on(entry: LedgerEntry, holder: str) -> Mediating:
+            resumption = Resumption(self._settings, self._door(entry.tool), entry.seq, entry.args)
+            return resumption.run_claimed(entry, holder, (answer,))
+
+        return claim_and_go_on(
             self._settings,
             pending_id,
-            answer,
+            expected=EntryState.PAUSED,
             next_seq=self._next_number,
-            door_for=self._door,
+            go_on=go_on,
         )
+
+
+def _no_body(effective: Effective) -> None:
+    raise RuntimeError("A first look at a call runs nothing.")
 
 
 def _now() -> datetime:

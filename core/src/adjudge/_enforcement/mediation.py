@@ -13,11 +13,12 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from adjudge._enforcement.admission import Admission
+from adjudge._enforcement.admission import Admission, Reading
 from adjudge._enforcement.approvals import PauseApproval
-from adjudge._enforcement.asking import ask_handler, pause
+from adjudge._enforcement.asking import LONGEST_TIMEOUT, ask_handler, pause
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
 from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
+from adjudge._enforcement.keeping import call_digest, enter
 from adjudge._executors.inline import call_arguments
 from adjudge._ledger.entries import EntryState
 from adjudge._record.secrets import redact_text
@@ -44,9 +45,9 @@ class Mediation(Admission):
 
     def run(self) -> Mediating:
         """Mediate a proposal."""
-        return self._guarded(self._from_proposal())
+        return self.guarded(self._from_proposal())
 
-    def _guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
+    def guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
         """Turn whatever goes wrong on the way into the one terminal event that it deserves."""
         try:
             try:
@@ -70,7 +71,11 @@ class Mediation(Admission):
             return (yield from self._aborted(error))
 
     def _from_proposal(self) -> Steps[GovernedCall | Raised]:
-        request, unread = yield from self.admit()
+        return (yield from self.mediate(self.read()))
+
+    def mediate(self, reading: Reading) -> Steps[GovernedCall | Raised]:
+        """Mediate a proposal whose arguments were read."""
+        request, unread = yield from self.admit(reading)
         if unread is not None:
             return (yield from self._unread(unread))
         if not self.door.known:
@@ -102,8 +107,12 @@ class Mediation(Admission):
         if verdict is Verdict.APPROVE_REQUIRED:
             approval = self.settings.approval
             if isinstance(approval, PauseApproval):
-                pending = yield from pause(self, request, decision, approval)
-                return self.governed(Outcome.PENDING, pending)
+                if not self.door.may_pause:
+                    raise Refusal(
+                        "cannot_pause",
+                        "approval is required, and nobody was asked while the run could wait",
+                    )
+                return self.paused((yield from pause(self, request, decision, approval)))
             decision = yield from ask_handler(self, request, decision, approval)
             assert self.request is not None
             request = self.request
@@ -203,7 +212,7 @@ class Mediation(Admission):
             raise error
         if isinstance(error, door.control_flow):
             self.settled = True
-            yield from self._settle(Outcome.SUSPENDED)
+            yield from self._suspend()
             yield from self.emit("action.suspended", {})
             self.ended = True
             return Raised(error)
@@ -242,6 +251,30 @@ class Mediation(Admission):
             return
         try:
             yield from self.settle_entry(EntryState.FINISHED, outcome=outcome.value)
+        except Exception:
+            self.entry = None
+
+    def _suspend(self) -> Steps[None]:
+        """Keep, for the run's going on, that the body began; where that fails it is a new call."""
+        if self.door.run is None:
+            yield from self._settle(Outcome.SUSPENDED)
+            return
+        request, decision = self.request, self.decision
+        assert request is not None
+        assert decision is not None
+        try:
+            if self.entry is not None:
+                yield from self.settle_entry(EntryState.SUSPENDED, outcome=None)
+                return
+            yield from enter(
+                self,
+                request,
+                decision,
+                id=self.settings.new_id(),
+                digest=call_digest(final_request(request, decision), self.occurrence),
+                state=EntryState.SUSPENDED,
+                seconds=LONGEST_TIMEOUT,
+            )
         except Exception:
             self.entry = None
 
@@ -285,6 +318,10 @@ class Mediation(Admission):
         if isinstance(error, CancelledError | GeneratorExit):
             return Outcome.CANCELLED, {"started": self.started}
         return Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
+
+    def paused(self, pending: PendingApproval) -> GovernedCall:
+        """Give what the caller is told of a call that waits."""
+        return self.governed(Outcome.PENDING, pending)
 
     def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
         """Give what the caller is told."""

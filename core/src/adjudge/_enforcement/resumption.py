@@ -1,8 +1,8 @@
-"""Going on with a paused call, in any process that sees the ledger (clause 24).
+"""Going on with a call that waits, in any process that sees the ledger (clause 24).
 
 The entry is claimed first, by one compare-and-set: of two that resume at once, one goes on and the
-other is told so. Then the original arguments are judged again, and only then the person's answer
-is looked at. An entry that was claimed and never finished is uncertain: nobody knows whether the
+other is told so. Then the original arguments are judged again, and only then the people's answers
+are looked at. An entry that was claimed and never finished is uncertain: nobody knows whether the
 body ran, and it is not run again.
 """
 
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adjudge._arguments.proposal import InvalidArguments
-from adjudge._enforcement.asking import Asking, call_digest, request_approval, take_answer
+from adjudge._enforcement.asking import Asking, request_approval, take_answer
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
-from adjudge._enforcement.doors import Door, UnknownToolDoor
+from adjudge._enforcement.doors import UnknownToolDoor
 from adjudge._enforcement.effects import Mediating, Raised, UseLedger
+from adjudge._enforcement.keeping import call_digest, request_of
 from adjudge._enforcement.mediation import Mediation
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry, checked_claim
@@ -23,28 +24,29 @@ from adjudge._types import (
     ActionRequest,
     ActionResult,
     Decision,
-    ExecutionContext,
     GovernedCall,
     Outcome,
     PendingApproval,
-    ToolMetadata,
     Verdict,
 )
 from adjudge._values import EMPTY
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
-__all__ = ["Resumption", "resume_entry"]
+__all__ = ["Resumption", "claim_and_go_on", "final_digest"]
 
 
-def resume_entry(
+def claim_and_go_on(
     settings: Settings,
     pending_id: str,
-    answer: object,
     *,
+    expected: EntryState,
     next_seq: Callable[[], int],
-    door_for: Callable[[str], Door],
+    go_on: Callable[[LedgerEntry, str], Mediating],
 ) -> Mediating:
-    """Mediate the resumption of the paused call with that id."""
+    """Claim the entry with that id and mediate what `go_on` makes of it and of its holder's name.
+
+    Where it cannot be claimed, say why, by value.
+    """
     ledger = settings.ledger
     if ledger is None:
         away = _TurnedAway(settings, pending_id, None, next_seq())
@@ -54,7 +56,7 @@ def resume_entry(
         claimed = yield UseLedger(
             ledger.claim,
             (pending_id,),
-            {"expected": EntryState.PAUSED, "holder": holder, "now": settings.now()},
+            {"expected": expected, "holder": holder, "now": settings.now()},
             may_block=True,
         )
         entry = checked_claim(claimed, holder)
@@ -65,13 +67,12 @@ def resume_entry(
         return (yield from away.tell("ledger_failed", failure_text(error)))
     except BaseException as error:
         # Whether the claim went through is not known here; the ledger knows.
-        yield from _give_back(ledger, pending_id, holder)
+        yield from _give_back(ledger, pending_id, holder, expected)
         return Raised(error)
-    resumption = Resumption(settings, door_for(entry.tool), entry.seq, entry.args)
-    return (yield from resumption.run_claimed(entry, holder, answer))
+    return (yield from go_on(entry, holder))
 
 
-def _give_back(ledger: Ledger, pending_id: str, holder: str) -> Steps[None]:
+def _give_back(ledger: Ledger, pending_id: str, holder: str, expected: EntryState) -> Steps[None]:
     try:
         entry = yield UseLedger(ledger.get, (pending_id,), may_block=True)
         if isinstance(entry, LedgerEntry) and entry.holder == holder:
@@ -80,7 +81,7 @@ def _give_back(ledger: Ledger, pending_id: str, holder: str) -> Steps[None]:
                 (pending_id,),
                 {
                     "holder": holder,
-                    "state": EntryState.PAUSED,
+                    "state": expected,
                     "grants": entry.grants,
                     "outcome": None,
                 },
@@ -108,6 +109,8 @@ def _not_claimed(
                 "the call was started and its outcome is not known; it is not run again",
             )
         )
+    if entry.state is EntryState.PAUSED:
+        return (yield from away.tell("unanswered", "nobody has answered yet"))
     ended = f"ended as {entry.outcome}" if entry.outcome else "is not paused"
     return (yield from away.tell("approval_spent", f"the call {ended}; it is not run again"))
 
@@ -125,7 +128,7 @@ class _TurnedAway(Mediation):
         self.pending_id = pending_id
         self.request = ActionRequest(tool, EMPTY, None, self.own_context())
         if entry is not None:
-            self.request = _request_of(entry, settings, None)
+            self.request = request_of(entry, settings, None)
 
     def tell(self, code: str, reason: str) -> Mediating:
         """Deny by value, and record it under a number of its own."""
@@ -145,25 +148,30 @@ class _TurnedAway(Mediation):
 
 
 class Resumption(Mediation):
-    """A paused call that goes on."""
+    """A call that waited and goes on."""
 
     __slots__ = ()
 
-    def run_claimed(self, entry: LedgerEntry, holder: str, answer: object) -> Mediating:
+    def run_claimed(
+        self, entry: LedgerEntry, holder: str, answers: tuple[object, ...]
+    ) -> Mediating:
         """Mediate from the claimed entry to the terminal event."""
         self.entry, self.holder = entry, holder
         self.correlation_id = entry.correlation_id
-        return self._guarded(self._from_entry(entry, answer))
+        return self.guarded(self._from_entry(entry, answers))
 
-    def _from_entry(self, entry: LedgerEntry, answer: object) -> Steps[GovernedCall | Raised]:
-        self.request = _request_of(entry, self.settings, self.settings.metadata(self.door))
-        try:
-            admitted = self.door.admit(self.arguments)
-        except (ArgumentsRefused, NotAnObject, InvalidArguments) as error:
-            raise Refusal(
-                "policy_changed", f"the tool has changed, propose again: {error}"
-            ) from None
-        request = replace(self.request, args=admitted.args, given=admitted.given)
+    def _from_entry(
+        self, entry: LedgerEntry, answers: tuple[object, ...]
+    ) -> Steps[GovernedCall | Raised]:
+        request, decision = yield from self.judge_again(entry)
+        if not _still_holds(entry, request, decision):
+            raise Refusal("policy_changed", "the policy has changed, propose again")
+        return (yield from self._answered(entry, answers, request, decision))
+
+    def judge_again(self, entry: LedgerEntry) -> Steps[tuple[ActionRequest, Decision]]:
+        """Judge what the model had sent, once more; a denial holds whatever was answered."""
+        self.request = request_of(entry, self.settings, self.settings.metadata(self.door))
+        request = yield from self.restored(entry, self.request)
         request, decision = yield from self.judge(request)
         self.request, self.decision = request, decision
         yield from self.record_judgment(request, decision, phase="resume")
@@ -171,28 +179,43 @@ class Resumption(Mediation):
             raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
         if decision.verdict is Verdict.DENY:
             raise Refusal("denied", decision.reason, discharges="all")
-        if not _still_holds(entry, request, decision):
-            raise Refusal("policy_changed", "the policy has changed, propose again")
-        return (yield from self._answered(entry, answer, request, decision))
+        return request, decision
+
+    def restored(self, entry: LedgerEntry, request: ActionRequest) -> Steps[ActionRequest]:
+        """Give the request with its arguments as the body would get them."""
+        try:
+            admitted = self.door.admit(entry.args)
+        except (ArgumentsRefused, NotAnObject, InvalidArguments) as error:
+            raise Refusal(
+                "policy_changed", f"the tool has changed, propose again: {error}"
+            ) from None
+        yield from ()
+        return replace(request, args=admitted.args, given=admitted.given)
 
     def _answered(
-        self, entry: LedgerEntry, answer: object, request: ActionRequest, decision: Decision
+        self,
+        entry: LedgerEntry,
+        answers: tuple[object, ...],
+        request: ActionRequest,
+        decision: Decision,
     ) -> Steps[GovernedCall | Raised]:
-        index = len(entry.grants)
-        if len(entry.approver_sets) > 1 and getattr(answer, "edited_args", None) is not None:
+        sets = max(1, len(entry.approver_sets))
+        if sets > 1 and any(getattr(answer, "edited_args", None) is not None for answer in answers):
             # The others have granted, or will be asked about, the arguments as they were.
             raise Refusal(
                 "edit_denied", "one of several approvers cannot edit a paused call, propose again"
             )
         remaining = (entry.expires_at - self.settings.now()).total_seconds()
         asking = Asking(entry.id, request, decision, entry.digest, max(remaining, 0.0))
-        approver = yield from take_answer(self, asking, answer, index)
-        if decision.verdict is Verdict.ALLOW or index + 1 >= len(entry.approver_sets):
+        grants = list(entry.grants)
+        for answer in answers:
+            if len(grants) > len(entry.grants):
+                yield from request_approval(self, asking, len(grants))
+            grants.append((yield from take_answer(self, asking, answer, len(grants))))
+        if decision.verdict is Verdict.ALLOW or len(grants) >= sets:
             return (yield from self.carry_out(asking.request, asking.decision))
-        yield from request_approval(self, asking, index + 1)
-        yield from self.settle_entry(
-            EntryState.PAUSED, grants=(*entry.grants, approver), outcome=None
-        )
+        yield from request_approval(self, asking, len(grants))
+        yield from self.settle_entry(EntryState.PAUSED, grants=tuple(grants), outcome=None)
         pending = PendingApproval(entry.id, request, decision, entry.digest, entry.expires_at)
         return self.governed(Outcome.PENDING, pending)
 
@@ -205,23 +228,10 @@ def _still_holds(entry: LedgerEntry, request: ActionRequest, decision: Decision)
         decision.verdict is Verdict.APPROVE_REQUIRED
         and decision.matched_rules == entry.matched_rules
         and decision.approver_sets == entry.approver_sets
-        and call_digest(final_request(request, decision), entry.occurrence) == entry.digest
+        and final_digest(request, decision, entry) == entry.digest
     )
 
 
-def _request_of(
-    entry: LedgerEntry, settings: Settings, declared: ToolMetadata | None
-) -> ActionRequest:
-    context = ExecutionContext(
-        entry.principal,
-        entry.environment,
-        entry.workspace,
-        entry.correlation_id,
-        entry.seq,
-        settings.now(),
-        entry.extra,
-        entry.session,
-    )
-    return ActionRequest(
-        entry.tool, entry.args, declared, context, entry.namespace, None, entry.injected
-    )
+def final_digest(request: ActionRequest, decision: Decision, entry: LedgerEntry) -> str:
+    """Give the digest of what would run now, for comparison with the entry's."""
+    return call_digest(final_request(request, decision), entry.occurrence)

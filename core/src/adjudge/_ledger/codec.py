@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry
-from adjudge._types import Outcome, Principal
+from adjudge._types import ApprovalDecision, Outcome, Principal
 from adjudge._values import canonical_json, freeze_object
 from adjudge.errors import ArgumentsRefused, LedgerError
 
-__all__ = ["decode_entry", "encode_entry"]
+__all__ = ["decode_entry", "encode_answers", "encode_entry"]
 
 _VERSION = 1
 _OPAQUE = '{"$secret":true}'
@@ -47,6 +47,16 @@ def encode_entry(entry: LedgerEntry) -> str:
     return text
 
 
+def encode_answers(id: str, answers: Sequence[ApprovalDecision]) -> str:
+    """Write an entry's answers; raises `LedgerError` for edits that JSON lacks."""
+    try:
+        return canonical_json(
+            [{name: getattr(answer, name) for name in _ANSWER} for answer in answers]
+        )
+    except ArgumentsRefused as error:
+        raise LedgerError(f"The answer to {id!r} cannot be stored: {error}") from None
+
+
 def decode_entry(
     id: str,
     text: object,
@@ -54,6 +64,7 @@ def decode_entry(
     expires_at: datetime,
     state: object,
     grants: object,
+    answers: object,
     holder: object,
     outcome: object,
 ) -> LedgerEntry:
@@ -81,6 +92,7 @@ def decode_entry(
         expires_at=expires_at,
         state=known,
         grants=_checked(id, "grants", _texts, grants),
+        answers=_checked(id, "answers", _answers, answers),
         holder=_checked(id, "holder", _optional(_text), holder),
         outcome=_checked(id, "outcome", _optional(_outcome), outcome),
     )
@@ -97,27 +109,30 @@ def _check_agreement(entry: LedgerEntry) -> None:
         raise _bad(entry.id, "holder", f"is {entry.holder!r} although the entry waits")
     if len(entry.grants) > max(1, len(entry.approver_sets)):
         raise _bad(entry.id, "grants", "are more than there are approver sets")
+    if len(entry.answers) > max(1, len(entry.approver_sets)):
+        raise _bad(entry.id, "answers", "are more than there are approver sets")
 
 
 def _read_object(id: str, text: object) -> dict[str, Any]:
-    def members(pairs: list[tuple[str, Any]]) -> Any:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("has a key twice in one object")
-        if found.keys() == {"$decimal"}:
-            return _decimal(found["$decimal"])
-        for key in found:
-            if key.startswith("$") and not key.startswith("$$"):
-                raise ValueError(f"holds the tag {key!r}, which is unknown")
-        return {key.removeprefix("$"): item for key, item in found.items()}
-
     try:
-        value = json.loads(_text(text), object_pairs_hook=members)
+        value = json.loads(_text(text), object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
         raise _bad(id, "record", f"cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise _bad(id, "record", "is no object")
     return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> Any:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("has a key twice in one object")
+    if found.keys() == {"$decimal"}:
+        return _decimal(found["$decimal"])
+    for key in found:
+        if key.startswith("$") and not key.startswith("$$"):
+            raise ValueError(f"holds the tag {key!r}, which is unknown")
+    return {key.removeprefix("$"): item for key, item in found.items()}
 
 
 def _decimal(text: object) -> Decimal:
@@ -187,6 +202,28 @@ def _outcome(value: object) -> str:
     return _text(value)
 
 
+def _answers(value: object) -> tuple[ApprovalDecision, ...]:
+    try:
+        given = json.loads(_text(value), object_pairs_hook=_members)
+    except RecursionError as error:
+        raise ValueError(f"cannot be read: {error}") from None
+    if not isinstance(given, list):
+        raise ValueError(f"is a {type(given).__name__} and no list")
+    return tuple(_answer(item) for item in given)
+
+
+def _answer(value: object) -> ApprovalDecision:
+    if not isinstance(value, dict) or value.keys() != _ANSWER.keys():
+        raise ValueError("holds something that is no answer")
+    return ApprovalDecision(**{name: read(value[name]) for name, read in _ANSWER.items()})
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"is {value!r} and no bool")
+    return value
+
+
 def _principal(value: object) -> Principal:
     if not isinstance(value, dict) or value.keys() != {"kind", "id", "name"}:
         raise ValueError("is no object with kind, id and name")
@@ -194,6 +231,13 @@ def _principal(value: object) -> Principal:
         raise ValueError(f"has the kind {value['kind']!r}")
     return Principal(value["kind"], _text(value["id"]), _optional(_text)(value["name"]))
 
+
+_ANSWER: Mapping[str, Callable[[object], Any]] = {
+    "granted": _flag,
+    "approver": _text,
+    "reason": _text,
+    "edited_args": _optional(_object),
+}
 
 _FIELDS: Mapping[str, Callable[[object], Any]] = {
     "id": _text,
@@ -215,4 +259,7 @@ _FIELDS: Mapping[str, Callable[[object], Any]] = {
     "extra": _object,
     "session": _optional(_object),
     "injected": _object,
+    "run": _optional(_text),
+    "reason": _text,
+    "final_args": _optional(_object),
 }

@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from adjudge._types import Principal
+from adjudge._types import ApprovalDecision, Principal
 from adjudge.errors import LedgerError
 
 __all__ = ["EntryState", "Ledger", "LedgerEntry", "MemoryLedger"]
@@ -26,7 +26,11 @@ class EntryState(StrEnum):
     ASKED = "asked"
     """A handler is being asked, in the process that made the entry."""
     PAUSED = "paused"
-    """The call waits for `resume`."""
+    """The call waits for a person, or for `resume`."""
+    ANSWERED = "answered"
+    """All that were to be asked have answered; the call waits for its framework's run to go on."""
+    SUSPENDED = "suspended"
+    """The body began, and waits for something inside of it; it goes on with the run."""
     CLAIMED = "claimed"
     """Somebody is at it; if that process died, what became of the body is not known."""
     FINISHED = "finished"
@@ -34,11 +38,13 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One occurrence of one call that needs, or has had, approval.
+    """One occurrence of one call that needs, or has had, approval, or that suspended itself.
 
-    `args` are the original arguments, as the model sent them; `digest` binds tool identity, final
-    arguments, principal and occurrence. `grants` names who has granted so far, one for each
-    approver set in order. `holder` is who claimed it. `outcome` says how a finished entry ended.
+    `args` are the original arguments, as the model sent them, and `final_args` those that would
+    run; `digest` binds tool identity, final arguments, principal and occurrence. `run` is the run
+    of a framework that the call belongs to. `grants` names who has granted so far, one for each
+    approver set in order; `answers` keeps what was answered ahead of the run's going on. `holder`
+    is who claimed the entry. `outcome` says how a finished one ended.
     """
 
     id: str
@@ -62,7 +68,11 @@ class LedgerEntry:
     injected: Mapping[str, Any]
     expires_at: datetime
     state: EntryState
+    run: str | None = None
+    reason: str = ""
+    final_args: Mapping[str, Any] | None = None
     grants: tuple[str, ...] = ()
+    answers: tuple[ApprovalDecision, ...] = ()
     holder: str | None = None
     outcome: str | None = None
 
@@ -70,9 +80,14 @@ class LedgerEntry:
 class Ledger(Protocol):
     """Where entries are kept; every method may be sync, or async and return an awaitable.
 
-    Each raises `LedgerError` where the store cannot be read or written, or holds something that is
-    no entry.
+    `durable` says whether entries outlive the process. Each method raises `LedgerError` where the
+    store cannot be read or written, or holds something that is no entry.
     """
+
+    @property
+    def durable(self) -> bool:
+        """Whether entries outlive the process."""
+        ...
 
     def add(self, entry: LedgerEntry) -> Awaitable[None] | None:
         """Keep a new entry; an id that is there already raises `LedgerError`."""
@@ -80,6 +95,19 @@ class Ledger(Protocol):
 
     def get(self, id: str) -> Awaitable[LedgerEntry | None] | LedgerEntry | None:
         """Give the entry of that id, None where there is none."""
+        ...
+
+    def of_run(self, run: str) -> Awaitable[tuple[LedgerEntry, ...]] | tuple[LedgerEntry, ...]:
+        """Give the entries of a framework's run, in the order in which they were added."""
+        ...
+
+    def answer(
+        self, id: str, answer: ApprovalDecision, *, now: datetime
+    ) -> Awaitable[LedgerEntry | None] | LedgerEntry | None:
+        """Atomically add an answer to the entry that is paused and has not expired.
+
+        The entry is as `answered` gives it; None where it takes no answer any more.
+        """
         ...
 
     def claim(
@@ -108,6 +136,8 @@ class Ledger(Protocol):
 class MemoryLedger:
     """A ledger in this process's memory: safe for many threads, gone when the process ends."""
 
+    durable = False
+
     def __init__(self) -> None:
         self._entries: dict[str, LedgerEntry] = {}
         self._lock = threading.Lock()
@@ -123,6 +153,20 @@ class MemoryLedger:
         """Give the entry of that id."""
         with self._lock:
             return self._entries.get(id)
+
+    def of_run(self, run: str) -> tuple[LedgerEntry, ...]:
+        """Give the entries of a run."""
+        with self._lock:
+            return tuple(entry for entry in self._entries.values() if entry.run == run)
+
+    def answer(self, id: str, answer: ApprovalDecision, *, now: datetime) -> LedgerEntry | None:
+        """Add an answer to the entry, if it is paused and has not expired."""
+        with self._lock:
+            entry = self._entries.get(id)
+            if entry is None or entry.state is not EntryState.PAUSED or entry.expires_at <= now:
+                return None
+            self._entries[id] = answered(entry, answer)
+            return self._entries[id]
 
     def claim(
         self, id: str, *, expected: EntryState, holder: str, now: datetime
@@ -172,6 +216,17 @@ def checked_claim(answer: object, holder: str) -> LedgerEntry | None:
     return answer
 
 
+def answered(entry: LedgerEntry, answer: ApprovalDecision) -> LedgerEntry:
+    """Give an entry with one more answer: all that it needs once one refuses or all have granted.
+
+    A refusal is an answer whose `granted` is not the bool True.
+    """
+    answers = (*entry.answers, answer)
+    complete = answer.granted is not True or len(answers) >= max(1, len(entry.approver_sets))
+    state = EntryState.ANSWERED if complete else EntryState.PAUSED
+    return replace(entry, answers=answers, state=state)
+
+
 def settled(
     entry: LedgerEntry, state: EntryState, grants: tuple[str, ...], outcome: str | None
 ) -> LedgerEntry:
@@ -180,4 +235,9 @@ def settled(
     return replace(entry, state=state, grants=grants, outcome=outcome, holder=holder)
 
 
-WAITING = (EntryState.ASKED, EntryState.PAUSED)
+WAITING = (
+    EntryState.ASKED,
+    EntryState.PAUSED,
+    EntryState.ANSWERED,
+    EntryState.SUSPENDED,
+)

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from adjudge._ledger.codec import decode_entry, encode_entry
-from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry
+from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry
+from adjudge._ledger.entries import EntryState, LedgerEntry, answered
+from adjudge._types import ApprovalDecision
 from adjudge.errors import LedgerError
 
 __all__ = ["SQLiteLedger"]
@@ -24,15 +26,18 @@ __all__ = ["SQLiteLedger"]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS adjudge_entries (
     id TEXT PRIMARY KEY,
+    run TEXT,
     record TEXT NOT NULL,
     expires_at REAL NOT NULL,
     state TEXT NOT NULL,
     grants TEXT NOT NULL,
+    answers TEXT NOT NULL,
     holder TEXT,
     outcome TEXT
 )
 """
-_COLUMNS = "record, expires_at, state, grants, holder, outcome"
+_INDEX = "CREATE INDEX IF NOT EXISTS adjudge_entries_of_run ON adjudge_entries (run)"
+_COLUMNS = "id, record, expires_at, state, grants, answers, holder, outcome"
 
 
 class SQLiteLedger:
@@ -41,6 +46,8 @@ class SQLiteLedger:
     `busy_seconds` is how long a step waits for other writers. Every method raises `LedgerError`
     where the file cannot be used.
     """
+
+    durable = True
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0) -> None:
         self._path = Path(path)
@@ -55,25 +62,53 @@ class SQLiteLedger:
             raise LedgerError(f"{self._path} cannot be used: {error.strerror}.") from error
         with self._transaction() as database:
             database.execute(_SCHEMA)
+            database.execute(_INDEX)
 
     def add(self, entry: LedgerEntry) -> None:
         """Keep a new entry; an id that is there already raises `LedgerError`."""
         values = (
             entry.id,
+            entry.run,
             encode_entry(entry),
             entry.expires_at.timestamp(),
             entry.state.value,
             json.dumps(entry.grants),
+            encode_answers(entry.id, entry.answers),
             entry.holder,
             entry.outcome,
         )
         with self._transaction() as database:
-            database.execute("INSERT INTO adjudge_entries VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            database.execute(
+                "INSERT INTO adjudge_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+            )
 
     def get(self, id: str) -> LedgerEntry | None:
         """Give the entry of that id, None where there is none."""
         with self._transaction() as database:
             return _read(database, id)
+
+    def of_run(self, run: str) -> tuple[LedgerEntry, ...]:
+        """Give the entries of a run, in the order in which they were added."""
+        with self._transaction() as database:
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM adjudge_entries WHERE run = ? ORDER BY rowid",  # noqa: S608
+                (run,),
+            ).fetchall()
+        return tuple(_entry(row) for row in rows)
+
+    def answer(self, id: str, answer: ApprovalDecision, *, now: datetime) -> LedgerEntry | None:
+        """Add an answer to the entry that is paused and has not expired, or give None."""
+        with self._transaction() as database:
+            entry = _read(database, id)
+            if entry is None or entry.state is not EntryState.PAUSED or entry.expires_at <= now:
+                return None
+            entry = answered(entry, answer)
+            # The transaction has locked the file since before the entry was read.
+            database.execute(
+                "UPDATE adjudge_entries SET state = ?, answers = ? WHERE id = ?",
+                (entry.state.value, encode_answers(id, entry.answers), id),
+            )
+            return entry
 
     def claim(
         self, id: str, *, expected: EntryState, holder: str, now: datetime
@@ -93,11 +128,12 @@ class SQLiteLedger:
         with self._transaction() as database:
             ended = database.execute(
                 "UPDATE adjudge_entries SET state = ?, outcome = 'expired'"
-                " WHERE id = ? AND state IN (?, ?) AND expires_at <= ?",
+                " WHERE id = ? AND state NOT IN (?, ?) AND expires_at <= ?",
                 (
                     EntryState.FINISHED.value,
                     id,
-                    *(state.value for state in WAITING),
+                    EntryState.CLAIMED.value,
+                    EntryState.FINISHED.value,
                     now.timestamp(),
                 ),
             )
@@ -154,15 +190,18 @@ def _read(database: sqlite3.Connection, id: str) -> LedgerEntry | None:
         f"SELECT {_COLUMNS} FROM adjudge_entries WHERE id = ?",  # noqa: S608
         (id,),
     ).fetchone()
-    if row is None:
-        return None
-    record, expires_at, state, grants, holder, outcome = row
+    return None if row is None else _entry(row)
+
+
+def _entry(row: tuple[Any, ...]) -> LedgerEntry:
+    name, record, expires_at, state, grants, answers, holder, outcome = row
     return decode_entry(
-        id,
+        name,
         record,
-        expires_at=_moment(id, expires_at),
+        expires_at=_moment(name, expires_at),
         state=state,
         grants=_list(grants),
+        answers=answers,
         holder=holder,
         outcome=outcome,
     )

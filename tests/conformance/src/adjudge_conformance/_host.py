@@ -15,14 +15,24 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, ValidationError, create_model
 
 from adjudge import GovernedCall, ToolGuard
-from adjudge.integration import Effective, ProposedCall
+from adjudge.integration import Effective, GovernedRun, ProposedCall
 from adjudge_conformance._client import Conversation
 from adjudge_conformance.driver import Agent, Outcome, Scene, Style
+from adjudge_conformance.wire import Api
 
-__all__ = ["Call", "Host", "text_of"]
+__all__ = ["Call", "Host", "Saved", "text_of"]
 
 Call = tuple[str, str, str]
 Turns = Generator[tuple[Call, ...], Sequence[object], Outcome]
+Saved = dict[str, Any]
+
+
+class Suspended(BaseException):
+    """A nested agent waits for a person; by this the loop leaves the body that asked it."""
+
+    def __init__(self, saved: Saved) -> None:
+        super().__init__()
+        self.saved = saved
 
 
 class HostTool:
@@ -39,7 +49,7 @@ class HostTool:
         self.schema = self.model.model_json_schema()
         self.offer = {"name": function.__name__, "description": inspect.getdoc(function)}
 
-    def run(self, text: str) -> Any:
+    def run(self, text: str, call_id: str) -> Any:
         """Run the body, or give the coroutine that will; say what is wrong with the arguments."""
         try:
             valid = self.model.model_validate(json.loads(text))
@@ -47,36 +57,71 @@ class HostTool:
             return f"The arguments do not fit: {error.errors()[0]['msg']}"
         except ValueError:
             return "The arguments are not JSON."
-        return self.function(**{name: getattr(valid, name) for name in type(valid).model_fields})
+        return self.body(
+            call_id, **{name: getattr(valid, name) for name in type(valid).model_fields}
+        )
+
+    def body(self, call_id: str, /, **args: Any) -> Any:
+        """Call the function."""
+        return self.function(**args)
+
+
+class HelperTool(HostTool):
+    """A nested agent, offered to the model as a tool; it is under the same guard."""
+
+    def __init__(self, host: Host, helper: Agent, api: Api, base_url: str) -> None:
+        def ask(input: str) -> None:
+            """Ask the helper."""
+
+        ask.__name__ = helper.name
+        super().__init__(ask)
+        self._host = host
+        self._made = (helper, api, base_url)
+
+    def body(self, call_id: str, /, **args: Any) -> Any:
+        """Run the nested agent, or go on with it where it was left waiting."""
+        host, (helper, api, base_url) = self._host, self._made
+        scene = Scene(helper, args["input"], api)
+        nested = Host(scene, base_url, host.guard, f"{host.parent}/{call_id}", host.run_id)
+        nested.style = host.style
+        saved = host.nested.get(call_id)
+        if saved is not None:
+            nested.load(saved, host.run_id)
+            return _answer(nested.go_on(host.answered))
+        if host.style.is_sync:
+            return _answer(nested.run(host.style))
+        return nested.answer_together(host.style)
 
 
 class Host:
     """An agent of the loop, and maybe a guard at its door."""
 
-    def __init__(self, scene: Scene, base_url: str, guard: ToolGuard | None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        base_url: str,
+        guard: ToolGuard | None,
+        parent: str = "",
+        run_id: GovernedRun | None = None,
+    ) -> None:
         self.guard = guard
+        self.parent = parent
+        self.run_id = run_id or (GovernedRun() if guard is not None and guard.pauses else None)
         self.style = Style.SYNC
-        agent = scene.agent
-        functions = [made.function for made in agent.tools]
-        functions += [self._asking(helper, scene, base_url) for helper in agent.helpers]
-        self.tools = {function.__name__: HostTool(function) for function in functions}
-        offers = [{**tool.offer, "parameters": tool.schema} for tool in self.tools.values()]
+        agent = self.agent = scene.agent
+        tools = [HostTool(made.function) for made in agent.tools]
+        tools += [HelperTool(self, helper, scene.api, base_url) for helper in agent.helpers]
+        self.tools = {str(tool.offer["name"]): tool for tool in tools}
+        offers = [{**tool.offer, "parameters": tool.schema} for tool in tools]
         self.conversation = Conversation(scene.api, base_url, agent.name, offers, scene.prompt)
         self.tokens = 0
         self.stream: list[str] = []
+        self.waiting: dict[str, Call] = {}
+        self.pending: dict[str, str] = {}
+        self.nested: dict[str, Saved] = {}
+        self.answered: frozenset[str] = frozenset()
 
-    def _asking(self, helper: Agent, scene: Scene, base_url: str) -> Callable[[str], Any]:
-        """A tool that runs a nested agent, under the same guard."""
-
-        def ask(input: str) -> Any:
-            """Ask the helper."""
-            nested = Host(Scene(helper, input, scene.api), base_url, self.guard)
-            if self.style.is_sync:
-                return nested.run(self.style).final
-            return nested.answer_together(self.style)
-
-        ask.__name__ = helper.name
-        return ask
+    # The loop
 
     def run(self, style: Style) -> Outcome:
         """Run the loop from plain code, to its end or to a pause."""
@@ -103,7 +148,7 @@ class Host:
 
     async def answer_together(self, style: Style) -> str | None:
         """Run the loop and give its answer alone."""
-        return (await self.run_together(style)).final
+        return _answer(await self.run_together(style))
 
     def turns(self, *, streamed: bool) -> Turns:
         """The loop: it yields the calls of a turn and is sent what came of each."""
@@ -114,62 +159,119 @@ class Host:
             if not reply.calls:
                 return Outcome(final=reply.text, native=self, stream=tuple(self.stream))
             told = yield reply.calls
-            pending = self.tell(reply.calls, told)
-            if pending:
-                return Outcome(native=(self, pending), paused=True)
+            self.tell(reply.calls, told)
+            if self.waiting:
+                return Outcome(native=self, paused=True)
 
-    def tell(self, calls: Sequence[Call], told: Sequence[object]) -> dict[str, str]:
-        """Put the answers into the history; give the calls that wait, with their pending ids."""
-        pending = {}
-        for (call_id, _, _), answer in zip(calls, told, strict=True):
-            if isinstance(answer, GovernedCall) and answer.pending is not None:
-                pending[call_id] = answer.pending.id
+    def tell(self, calls: Sequence[Call], told: Sequence[object]) -> None:
+        """Put the answers into the history; keep the calls that wait."""
+        for call, answer in zip(calls, told, strict=True):
+            call_id = call[0]
+            if isinstance(answer, Suspended):
+                self.waiting[call_id], self.nested[call_id] = call, answer.saved
+            elif isinstance(answer, GovernedCall) and answer.pending is not None:
+                self.waiting[call_id], self.pending[call_id] = call, answer.pending.id
             else:
                 self.conversation.tell(call_id, text_of(answer))
-        return pending
+
+    # Waiting
+
+    def save(self) -> Saved:
+        """Give what waits as JSON: the history, and the ids under which the ledger keeps it."""
+        return {
+            "run": None if self.run_id is None else self.run_id.id,
+            "history": self.conversation.history,
+            "waiting": self.waiting,
+            "pending": self.pending,
+            "nested": self.nested,
+        }
+
+    def load(self, saved: Saved, run: GovernedRun | None) -> None:
+        """Take up what was saved."""
+        self.run_id = run
+        self.conversation.history = saved["history"]
+        self.waiting = {call_id: (a, b, c) for call_id, (a, b, c) in saved["waiting"].items()}
+        self.pending, self.nested = saved["pending"], saved["nested"]
+
+    def go_on(self, answered: frozenset[str]) -> Outcome:
+        """Go on from where the loop was left: with the calls that were answered, then with it."""
+        self.answered = answered
+        ready = [
+            call
+            for call_id, call in self.waiting.items()
+            if call_id in self.nested or self.pending[call_id] in answered
+        ]
+        for call_id, _, _ in ready:
+            del self.waiting[call_id]
+        self.tell(ready, [self.call_sync(call) for call in ready])
+        if self.waiting:
+            return Outcome(native=self, paused=True)
+        return self.run(Style.SYNC)
+
+    # One call
 
     def proposed(self, call: Call) -> ProposedCall:
         """A call as the guard wants it."""
         call_id, name, text = call
-        schema = self.tools[name].schema
-        return ProposedCall(name, text, call_id=call_id, schema=schema, schema_is_enforced=True)
+        return ProposedCall(
+            name,
+            text,
+            call_id=call_id,
+            schema=self.tools[name].schema,
+            schema_is_enforced=True,
+            control_flow=(Suspended,),
+            run=self.run_id,
+            agent=self.agent.name,
+            parent=self.parent,
+        )
 
     async def call(self, call: Call) -> object:
         """Run one call from coroutine code, and give a result or a governed call."""
-        _, name, text = call
+        call_id, name, text = call
         tool = self.tools.get(name)
         if tool is None:
             return f"There is no tool {name}."
 
         async def execute(effective: Effective) -> object:
-            return await _value(tool.run(effective.text))
+            return await _value(tool.run(effective.text, call_id))
 
         try:
             if self.guard is None:
-                return await _value(tool.run(text))
+                return await _value(tool.run(text, call_id))
             return await self.guard.govern_call(self.proposed(call), execute)
         except ValueError as error:
             return f"The tool failed: {error}"
+        except Suspended as suspended:
+            return suspended
 
     def call_sync(self, call: Call) -> object:
         """Do what `call` does, from plain code."""
-        _, name, text = call
+        call_id, name, text = call
         tool = self.tools.get(name)
         if tool is None:
             return f"There is no tool {name}."
         try:
             if self.guard is None:
-                return tool.run(text)
+                return tool.run(text, call_id)
             return self.guard.govern_call_sync(
-                self.proposed(call), lambda effective: tool.run(effective.text)
+                self.proposed(call), lambda effective: tool.run(effective.text, call_id)
             )
         except ValueError as error:
             return f"The tool failed: {error}"
+        except Suspended as suspended:
+            return suspended
 
 
 def _outcome(end: StopIteration) -> Outcome:
     outcome: Outcome = end.value
     return outcome
+
+
+def _answer(outcome: Outcome) -> str | None:
+    """Give a nested agent's answer, or leave its asker's body where it waits."""
+    if outcome.paused:
+        raise Suspended(outcome.native.save())
+    return outcome.final
 
 
 async def _value(result: object) -> object:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge import ToolGuard
-from adjudge_conformance._host import Host, text_of
+from adjudge_conformance._host import Host, Saved
 from adjudge_conformance.driver import Driver, GivenAnswer, Outcome, Scene, Style
 
 __all__ = ["ReferenceDriver"]
@@ -35,15 +35,20 @@ class ReferenceDriver(Driver[Host]):
 
     def save(self, outcome: Outcome) -> bytes:
         """Give the history and the ids under which the ledger keeps what waits."""
-        host, pending = outcome.native
-        return json.dumps({"history": host.conversation.history, "pending": pending}).encode()
+        return json.dumps(outcome.native.save()).encode()
 
     def resume(self, target: Host, saved: bytes, answers: Sequence[GivenAnswer]) -> Outcome:
-        """Resume what waits, then go on with the loop."""
+        """Go on with what waits, then with the loop."""
         state = json.loads(saved)
-        target.conversation.history = state["history"]
+        ids = dict(_pending(state))
+        given = {ids[answer.call_id]: answer.decision for answer in answers}
         assert target.guard is not None
-        for answer in answers:
-            done = target.guard.resume_sync(state["pending"][answer.call_id], answer.decision)
-            target.conversation.tell(answer.call_id, text_of(done))
-        return self.run(target, Style.SYNC)
+        run = target.guard.reopen_sync(given)
+        target.load(state, run)
+        return target.go_on(frozenset(given))
+
+
+def _pending(saved: Saved) -> Iterator[tuple[str, str]]:
+    yield from saved["pending"].items()
+    for nested in saved["nested"].values():
+        yield from _pending(nested)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Answer", "AnsweredCall", "pieces"]
 
@@ -14,6 +16,7 @@ class AnsweredCall:
     id: str
     tool: str
     arguments: str
+    item: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,9 +123,12 @@ class WireRequest:
         items = self._items()
         told = {i["call_id"]: _text(i.get("output")) for i in items if _is_output(i)}
         for item in items:
-            if item.get("type") == "function_call":
-                identity = item["call_id"]
-                yield PastCall(identity, item["name"], item["arguments"], told.get(identity))
+            kind = str(item.get("type"))
+            if kind.endswith("_call") and item.get("call_id"):
+                sent = item["arguments"] if kind == "function_call" else _payload(item)
+                yield PastCall(
+                    item["call_id"], item.get("name", kind), sent, told.get(item["call_id"])
+                )
 
     def _react_calls(self) -> Iterator[PastCall]:
         history = "\n".join(self._texts("user", "assistant"))
@@ -141,15 +144,28 @@ def _is_tool(message: dict[str, Any]) -> bool:
 
 
 def _is_output(item: dict[str, Any]) -> bool:
-    return item.get("type") == "function_call_output"
+    return str(item.get("type")).endswith("_call_output")
+
+
+def _payload(item: dict[str, Any]) -> str:
+    """What a call other than a function's asks for: a raw text, or its action as JSON."""
+    if item.get("type") == "custom_tool_call":
+        return str(item["input"])
+    return json.dumps(item.get("action") or item.get("operation"), sort_keys=True)
 
 
 def _text(content: object) -> str:
-    """The text of a message's content or of a tool's output: a string, or a list of parts."""
+    """The text of a message's content or of a tool's output: a string, or a list of parts.
+
+    A part has its `text`, or is what a shell's command wrote: `stdout` and `stderr`.
+    """
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         return "".join(
-            str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content
+            "".join(str(part.get(key, "")) for key in ("text", "stdout", "stderr"))
+            if isinstance(part, dict)
+            else str(part)
+            for part in content
         )
     return "" if content is None else json.dumps(content)

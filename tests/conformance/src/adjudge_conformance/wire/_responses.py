@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from adjudge_conformance.wire._answer import Answer, pieces
+from adjudge_conformance.wire._answer import Answer, AnsweredCall, pieces
 
 __all__ = ["responses_body", "responses_events"]
 
@@ -28,8 +28,7 @@ def _events(answer: Answer, request: dict[str, Any]) -> Iterator[dict[str, Any]]
     yield {"type": "response.created", "response": opening}
     yield {"type": "response.in_progress", "response": opening}
     for index, item in enumerate(_items(answer)):
-        parts = _message_events if item["type"] == "message" else _call_events
-        for event in parts(item):
+        for event in _PARTS.get(item["type"], _whole_events)(item):
             yield {**event, "output_index": index}
     closing = _response(answer, request, status="completed", output=_items(answer))
     yield {"type": "response.completed", "response": closing}
@@ -59,6 +58,14 @@ def _call_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "response.output_item.done", "item": item}
 
 
+def _whole_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "response.output_item.added", "item": {**item, "status": "in_progress"}}
+    yield {"type": "response.output_item.done", "item": item}
+
+
+_PARTS = {"message": _message_events, "function_call": _call_events}
+
+
 def _items(answer: Answer) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     if answer.text is not None:
@@ -77,18 +84,16 @@ def _items(answer: Answer) -> list[dict[str, Any]]:
                 "content": [content],
             }
         )
-    items.extend(
-        {
-            "type": "function_call",
-            "id": f"fc_{answer.id}_{index}",
-            "call_id": call.id,
-            "name": call.tool,
-            "arguments": call.arguments,
-            "status": "completed",
-        }
-        for index, call in enumerate(answer.calls)
-    )
+    items.extend(_call_item(answer, index, call) for index, call in enumerate(answer.calls))
     return items
+
+
+def _call_item(answer: Answer, index: int, call: AnsweredCall) -> dict[str, Any]:
+    own = dict(call.item or {})
+    ids = {"id": f"fc_{answer.id}_{index}", "call_id": call.id, "status": "completed"}
+    if "type" in own:
+        return {**ids, **own}
+    return {"type": "function_call", **ids, "name": call.tool, "arguments": call.arguments, **own}
 
 
 def _response(

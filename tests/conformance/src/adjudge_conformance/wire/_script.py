@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["ScriptedCall", "Script", "Turn", "call_id"]
 
@@ -21,11 +22,16 @@ _THOUGHT = "Thought: step {turn} of {model}\n"
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One tool call as the model writes it; `arguments` is the raw text and need not be JSON."""
+    """One tool call as the model writes it; `arguments` is the raw text and need not be JSON.
+
+    `item` holds further fields of the call's item in the Responses API, a namespace for one. With a
+    `type` among them it is the whole item but for its ids, and no function call: a shell's, say.
+    """
 
     tool: str
     arguments: str
     id: str | None = None
+    item: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

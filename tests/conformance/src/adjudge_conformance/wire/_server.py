@@ -79,6 +79,8 @@ class Exchange:
         turns = self.script.turns(request.model)
         if turn >= len(turns):
             raise NotScripted(f"{request.model} has {len(turns)} turns and was asked for one more")
+        if self.api != "responses" and any(call.item for call in turns[turn].calls):
+            raise NotScripted(f"a call with an item of its own is not for {self.api}")
         identity = digest_of(
             [request.model, turn, request.body.get("messages"), request.body.get("input")]
         )
@@ -87,7 +89,7 @@ class Exchange:
             return Answer(identity, request.model, turn, text, ())
         ids = self.script.ids(request.model, turn, request.conversation)
         calls = tuple(
-            AnsweredCall(call_id, call.tool, call.arguments)
+            AnsweredCall(call_id, call.tool, call.arguments, call.item)
             for call_id, call in zip(ids, turns[turn].calls, strict=True)
         )
         return Answer(identity, request.model, turn, turns[turn].text, calls)

@@ -1,0 +1,170 @@
+"""Calls of a run that can pause: a first look, a pause, and the going on from where it stands.
+
+A framework that pauses asks about a call before it runs it, saves its run, and later, maybe in
+another process, reaches the body's door once more. What the ledger keeps of the call decides what
+that is: the call that was asked about, a body that suspended itself, or something new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from adjudge._enforcement.admission import Reading
+from adjudge._enforcement.approvals import PauseApproval
+from adjudge._enforcement.asking import edit_again, pause
+from adjudge._enforcement.attempt import Refusal, Steps
+from adjudge._enforcement.doors import FrameworkDoor
+from adjudge._enforcement.effects import Effect, Mediating, Raised
+from adjudge._enforcement.judging import same
+from adjudge._enforcement.keeping import pending_of
+from adjudge._enforcement.resumption import Resumption, claim_and_go_on, final_digest
+from adjudge._enforcement.runs import GovernedRun, Look
+from adjudge._enforcement.settings import Settings
+from adjudge._ledger.entries import EntryState, LedgerEntry
+from adjudge._types import (
+    ActionRequest,
+    Decision,
+    ExecutionContext,
+    GovernedCall,
+    PendingApproval,
+    Verdict,
+)
+
+__all__ = ["RunCall"]
+
+
+class RunCall(Resumption):
+    """One call of a run that can pause, at one of the points where its framework asks about it."""
+
+    __slots__ = ("_next_seq", "_reading", "_run")
+
+    def __init__(
+        self,
+        settings: Settings,
+        door: FrameworkDoor,
+        run: GovernedRun,
+        next_seq: Callable[[], int],
+        arguments: str | Mapping[str, Any],
+        *,
+        context: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(settings, door, -1, arguments, context=context)
+        self._run = run
+        self._next_seq = next_seq
+        self._reading = Reading()
+
+    def run(self) -> Mediating:
+        """Mediate the call at its body's door."""
+        return self.guarded(self._at_the_body())
+
+    def _at_the_body(self) -> Steps[GovernedCall | Raised]:
+        reading = self._reading = self.read()
+        if reading.unread is None and reading.refusal is None:
+            occurrence = self.occurrence
+            entry = self._run.take(occurrence)
+            if entry is not None:
+                return (yield from self._go_on(entry))
+            look = self._run.look_at(occurrence)
+            if look is not None:
+                self.seq = look.seq
+                if look.caller is not None:
+                    caller = look.caller
+                    self.context = lambda: caller
+        if self.seq < 0:
+            self.seq = self._next_seq()
+        return (yield from self.mediate(reading))
+
+    # Before the body
+
+    def look(self) -> Generator[Effect, Any, PendingApproval | Raised | None]:
+        """Leave the call waiting if a person must be asked; what else it is shows at the body."""
+        reading = self.read()
+        if reading.unread is not None or reading.refusal is not None:
+            return None
+        occurrence = self.occurrence
+        entry = self._run.waits(occurrence)
+        if entry is not None:
+            # Whatever else became of the call is told where it would go on.
+            waits = entry.state is EntryState.PAUSED
+            return pending_of(entry, self.settings) if waits else None
+        approval = self.settings.approval
+        if not isinstance(approval, PauseApproval):
+            return None
+        self.seq = self._next_seq()
+        try:
+            context = yield from self.who()
+            request, decision = yield from self.judge(self.take_up(reading, context))
+        except Exception:
+            return None  # and at the body it is denied
+        if decision.verdict is not Verdict.APPROVE_REQUIRED:
+            self._run.looked(occurrence, Look(self.seq, self.caller))
+            return None
+        steps = self._pausing(reading, context, request, decision, approval)
+        paused = yield from self.guarded(steps)
+        return paused if isinstance(paused, Raised) else paused.pending
+
+    def _pausing(
+        self,
+        reading: Reading,
+        context: ExecutionContext,
+        request: ActionRequest,
+        decision: Decision,
+        approval: PauseApproval,
+    ) -> Steps[GovernedCall | Raised]:
+        yield from self.propose(reading, context)
+        self.request, self.decision = request, decision
+        yield from self.record_judgment(request, decision, phase="propose")
+        return self.paused((yield from pause(self, request, decision, approval)))
+
+    # After a pause
+
+    def _go_on(self, entry: LedgerEntry) -> Mediating:
+        """Go on with what the ledger keeps, or say by value why not."""
+        suspended = entry.state is EntryState.SUSPENDED
+        self.ended = True  # until the entry is ours, this is no attempt
+
+        def claimed(entry: LedgerEntry, holder: str) -> Mediating:
+            self.ended = False
+            self.seq = entry.seq
+            if not suspended:
+                return self.run_claimed(entry, holder, entry.answers)
+            self.entry, self.holder = entry, holder
+            self.correlation_id = entry.correlation_id
+            return self.guarded(self._from_suspension(entry))
+
+        return claim_and_go_on(
+            self.settings,
+            entry.id,
+            expected=EntryState.SUSPENDED if suspended else EntryState.ANSWERED,
+            next_seq=self._next_seq,
+            go_on=claimed,
+        )
+
+    def _from_suspension(self, entry: LedgerEntry) -> Steps[GovernedCall | Raised]:
+        """Enter a body again that suspended itself: the same execution, judged again (law 6)."""
+        self.continued = True
+        request, decision = yield from self.judge_again(entry)
+        asked = decision.verdict is Verdict.APPROVE_REQUIRED
+        if (
+            decision.verdict is Verdict.DRY_RUN
+            or (asked and decision.matched_rules != entry.matched_rules)
+            or (asked and decision.approver_sets != entry.approver_sets)
+            or final_digest(request, decision, entry) != entry.digest
+        ):
+            raise Refusal("policy_changed", "the policy has changed, propose again")
+        request, decision = yield from edit_again(self, entry, request, decision)
+        return (yield from self.carry_out(request, decision))
+
+    def restored(self, entry: LedgerEntry, request: ActionRequest) -> Steps[ActionRequest]:
+        """Give the request as the framework hands it over now, which must be the one kept."""
+        if not same(self.sent, entry.args):
+            raise Refusal("other_call", "the arguments are not those that were asked about")
+        request = replace(request, args=self._reading.args, given=self._reading.given)
+        if self.context is None:
+            return request
+        context = yield from self.who()
+        if context.principal != entry.principal:
+            raise Refusal("other_caller", "the call was asked about for somebody else")
+        return replace(request, context=context)
