@@ -209,13 +209,18 @@ class ApprovalDecision:
 
 @dataclass(frozen=True, slots=True)
 class PendingApproval:
-    """A call that waits for a person; `id` is all that a framework's saved state may carry."""
+    """A call that waits for a person; `id` is all that a framework's saved state may carry.
+
+    `decision.effective_args` are the arguments that would run, where they differ from the
+    request's. `call_id` is the provider's name of the call, if it has one.
+    """
 
     id: str
     request: ActionRequest
     decision: Decision
     digest: str
     expires_at: datetime | None = None
+    call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from adjudge._arguments.proposal import Admitted, Effective, InvalidArguments, P
 from adjudge._arguments.schema import Normalised, normalise
 from adjudge._enforcement.runs import GovernedRun, warn_unless_durable
 from adjudge._enforcement.signature import is_async
+from adjudge._ledger.entries import EntryState, LedgerEntry
 from adjudge._ledger.keys import ledger_key
 from adjudge._texts import denied_text, dry_run_text
 from adjudge._values import (
@@ -36,10 +37,12 @@ __all__ = [
     "EMPTY",
     "Admitted",
     "Effective",
+    "EntryState",
     "FrozenDict",
     "FrozenList",
     "GovernedRun",
     "InvalidArguments",
+    "LedgerEntry",
     "Normalised",
     "OpaqueValue",
     "ProposedCall",

@@ -2,42 +2,63 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, RunResult
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+)
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import AuditEvent, ToolGuard, compile_policy
-from adjudge_conformance.wire import Exchange, Script, ScriptedCall, ScriptedServer, Turn
+from adjudge_conformance.wire import Api, Exchange, Script, ScriptedCall, ScriptedServer, Turn
+
+
+Calls: TypeAlias = tuple[str, str] | ScriptedCall | tuple[ScriptedCall, ...]
+"""A turn's calls: a tool with its argument text, a scripted call, or several."""
+
+
+def turn_of(calls: Calls) -> Turn:
+    """Make a turn of calls."""
+    if isinstance(calls, ScriptedCall):
+        return Turn((calls,))
+    if isinstance(calls[0], str):
+        return Turn((ScriptedCall(*calls),))
+    return Turn(calls)
 
 
 class Stage:
     """Agents on scripted models: `said` is what the models were told of each call, in order."""
 
-    def __init__(self, server: ScriptedServer, log: Path) -> None:
+    def __init__(self, server: ScriptedServer, folder: Path) -> None:
         self._server = server
-        self._log = log
+        self._folder = folder
+        self._scripts = 0
         self._exchange: Exchange | None = None
 
-    def script(self, **calls: list[tuple[str, str]]) -> None:
-        """Say which calls the model of each name makes, one a turn, before it is done."""
+    def script(self, api: Api = "chat", **calls: Sequence[Calls]) -> None:
+        """Say which calls the model of each name makes, turn by turn, before it is done."""
         turns = {
-            name: [
-                *(Turn((ScriptedCall(tool, text),)) for tool, text in made),
-                Turn(text=f"{name} is done."),
-            ]
+            name: [*map(turn_of, made), Turn(text=f"{name} is done.")]
             for name, made in calls.items()
         }
-        self._exchange = self._server.open(Script(turns), api="chat", log=self._log)
+        self._scripts += 1
+        log = self._folder / f"requests-{self._scripts}.jsonl"
+        self._exchange = self._server.open(Script(turns), api=api, log=log)
 
     def agent(self, name: str, **fields: Any) -> Agent[Any]:
         """Make an agent whose model is the script of that name."""
         return Agent(name=name, model=self.model(name), **fields)
 
-    def model(self, name: str) -> OpenAIChatCompletionsModel:
+    def model(self, name: str) -> OpenAIChatCompletionsModel | OpenAIResponsesModel:
         """Give the SDK's own model on its own client."""
         assert self._exchange is not None
         client = AsyncOpenAI(
@@ -47,12 +68,26 @@ class Stage:
             default_headers={"Connection": "close"},
             http_client=DefaultAsyncHttpxClient(verify=False),
         )
+        if self._exchange.api == "responses":
+            return OpenAIResponsesModel(name, client)
         return OpenAIChatCompletionsModel(name, client)
 
     def run(self, agent: Agent[Any], **options: Any) -> RunResult:
         """Run an agent to its end."""
         config = RunConfig(tracing_disabled=True)
         return asyncio.run(Runner.run(agent, "Go.", run_config=config, **options))
+
+    def run_streamed(self, agent: Agent[Any]) -> RunResultStreaming:
+        """Run an agent to its end, and read what it streams."""
+
+        async def run() -> RunResultStreaming:
+            config = RunConfig(tracing_disabled=True)
+            result = Runner.run_streamed(agent, "Go.", run_config=config)
+            async for _ in result.stream_events():
+                pass
+            return result
+
+        return asyncio.run(run())
 
     @property
     def said(self) -> list[str]:
@@ -71,6 +106,12 @@ class Stage:
         for request in self._exchange.requests:
             outputs |= request.outputs
         return outputs
+
+    @property
+    def sent(self) -> list[bytes]:
+        """The bodies of the requests, to the byte."""
+        assert self._exchange is not None
+        return [request.raw for request in self._exchange.requests]
 
     @property
     def offered(self) -> list[bytes]:
@@ -114,7 +155,7 @@ def server():
 @pytest.fixture
 def stage(server, tmp_path) -> Stage:
     """A stage of one's own."""
-    return Stage(server, tmp_path / "requests.jsonl")
+    return Stage(server, tmp_path)
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import asyncio
 import importlib.metadata
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agents import (
@@ -11,6 +12,7 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    RunResult,
     function_tool,
 )
 from agents.result import RunResultBase
@@ -18,13 +20,8 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import ToolGuard
 from adjudge_conformance import Agent as SuiteAgent
-from adjudge_conformance import Conformance, Driver, Gap, Outcome, Scene, Style
-from adjudge_openai_agents import govern
-
-_PAUSE = Gap(
-    "the SDK can pause a run, and this version of the integration refuses a guard that would",
-    "https://openai.github.io/openai-agents-python/human_in_the_loop/",
-)
+from adjudge_conformance import Conformance, Driver, Gap, GivenAnswer, Outcome, Scene, Style
+from adjudge_openai_agents import govern, pending, resume
 
 _NOT_UNICODE = Gap(
     "the SDK fingerprints each call as UTF-8, and so ends the run before any tool is reached",
@@ -39,7 +36,7 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
     version = importlib.metadata.version("openai-agents")
     styles = (Style.SYNC, Style.ASYNC, Style.ASYNC_STREAM)
     apis = ("chat", "responses")
-    gaps: Mapping[str, Gap] = {"pause.*": _PAUSE, "arguments.lone-surrogate": _NOT_UNICODE}
+    gaps: Mapping[str, Gap] = {"arguments.lone-surrogate": _NOT_UNICODE}
 
     def build(self, scene: Scene, base_url: str, guard: ToolGuard | None) -> tuple[Agent[Any], str]:
         """Make the agent, governed if there is a guard."""
@@ -64,6 +61,22 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
         if not style.streamed:
             return _outcome(asyncio.run(Runner.run(agent, prompt, run_config=config)))
         return asyncio.run(_streamed(agent, prompt, config))
+
+    def save(self, outcome: Outcome) -> bytes:
+        """Give the SDK's own state, and under which ids which calls wait."""
+        result: RunResult = outcome.native
+        state = result.to_state().to_json()
+        ids = {each.call_id: each.id for each in pending(result)}
+        return json.dumps({"state": state, "ids": ids}).encode()
+
+    def resume(
+        self, target: tuple[Agent[Any], str], saved: bytes, answers: Sequence[GivenAnswer]
+    ) -> Outcome:
+        """Go on with the SDK's own state."""
+        state = json.loads(saved)
+        given = {state["ids"][answer.call_id]: answer.decision for answer in answers}
+        config = RunConfig(tracing_disabled=True)
+        return _outcome(asyncio.run(resume(target[0], state["state"], given, run_config=config)))
 
     def transcript(self, outcome: Outcome) -> Mapping[str, Any]:
         """Give what the SDK tells its user."""
@@ -92,7 +105,9 @@ def _agent(made: SuiteAgent, api: str, client: AsyncOpenAI) -> Agent[Any]:
 
 
 def _outcome(result: RunResultBase, stream: tuple[str, ...] = ()) -> Outcome:
-    return Outcome(final=str(result.final_output), native=result, stream=stream)
+    paused = bool(getattr(result, "interruptions", ()))
+    final = None if paused else str(result.final_output)
+    return Outcome(final=final, native=result, paused=paused, stream=stream)
 
 
 def _from_plain_code(run: Callable[[], RunResultBase]) -> Outcome:

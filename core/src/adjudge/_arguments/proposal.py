@@ -60,8 +60,8 @@ class ProposedCall:
 
     `run` is the run of a framework that can pause, in which `agent` (the agent's name) and `parent`
     (the call ids of the calls inside of whose bodies this one was proposed) tell calls apart that
-    look the same. `may_pause` False says that the framework cannot leave the call waiting at this point:
-    what needs a person is then denied, unless `ToolGuard.pause_call` has asked before.
+    look the same. `may_pause` False says that the framework cannot leave the call waiting at this
+    point: what needs a person is then denied, unless `ToolGuard.pause_call` has asked before.
     """
 
     tool: str

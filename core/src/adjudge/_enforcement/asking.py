@@ -132,7 +132,9 @@ def pause(
     )
     if attempt.door.run is not None:
         attempt.door.run.keep(entry)
-    return PendingApproval(asking.id, request, decision, asking.digest, entry.expires_at)
+    return PendingApproval(
+        asking.id, request, decision, asking.digest, entry.expires_at, entry.call_id
+    )
 
 
 def request_approval(attempt: Judging, asking: Asking, index: int) -> Steps[None]:

@@ -116,4 +116,6 @@ def pending_of(entry: LedgerEntry, settings: Settings) -> PendingApproval:
         effective_args=entry.final_args,
     )
     request = request_of(entry, settings, None)
-    return PendingApproval(entry.id, request, decision, entry.digest, entry.expires_at)
+    return PendingApproval(
+        entry.id, request, decision, entry.digest, entry.expires_at, entry.call_id
+    )

@@ -216,7 +216,9 @@ class Resumption(Mediation):
             return (yield from self.carry_out(asking.request, asking.decision))
         yield from request_approval(self, asking, len(grants))
         yield from self.settle_entry(EntryState.PAUSED, grants=tuple(grants), outcome=None)
-        pending = PendingApproval(entry.id, request, decision, entry.digest, entry.expires_at)
+        pending = PendingApproval(
+            entry.id, request, decision, entry.digest, entry.expires_at, entry.call_id
+        )
         return self.governed(Outcome.PENDING, pending)
 
 

@@ -40,11 +40,19 @@ class GovernedRun:
     same occurrence is a new call.
     """
 
-    __slots__ = ("__weakref__", "_entries", "_looks", "id")
+    __slots__ = ("__weakref__", "_entries", "_looks", "id", "unanswered")
 
-    def __init__(self, id: str | None = None, entries: Iterable[LedgerEntry] = ()) -> None:
+    def __init__(
+        self,
+        id: str | None = None,
+        entries: Iterable[LedgerEntry] = (),
+        *,
+        unanswered: frozenset[str] = frozenset(),
+    ) -> None:
         self.id = uuid.uuid4().hex if id is None else id
         """The id under which the ledger keeps the run's calls."""
+        self.unanswered = unanswered
+        """The ids of the entries that still wait for a person in a run that was opened again."""
         self._entries = {entry.occurrence: entry for entry in entries}
         self._looks: dict[str, Look] = {}
 
@@ -110,7 +118,10 @@ def reopen(settings: Settings, answers: Answers) -> Generator[Effect, Any, Gover
     for key, answer in checked.items():
         yield UseLedger(ledger.answer, (key, answer), {"now": settings.now()}, may_block=True)
     assert run is not None
-    return GovernedRun(run, (yield from _entries(ledger, run)))
+    entries = yield from _entries(ledger, run)
+    now = settings.now()
+    open_ids = (e.id for e in entries if e.state is EntryState.PAUSED and e.expires_at > now)
+    return GovernedRun(run, entries, unanswered=frozenset(open_ids))
 
 
 def waiting(settings: Settings, run: str) -> Generator[Effect, Any, tuple[PendingApproval, ...]]:

@@ -1,10 +1,21 @@
 """Governs the tool calls of the OpenAI Agents SDK.
 
-`govern` puts function tools, lists of tools and agents under a `ToolGuard`;
-`governed_function_tools` makes the SDK's tools out of a `ToolSet`. Every verdict is the guard's:
-this package only translates.
+`govern` puts tools, lists of tools, agents, realtime agents and handoffs under a `ToolGuard`;
+`governed_function_tools` makes the SDK's tools out of a `ToolSet`. A handoff that may not happen
+raises `HandoffDenied`. A run that waits for people goes on, in any process, with `pending` and
+`resume`. Every verdict is the guard's: this package only translates.
 """
 
 from adjudge_openai_agents._govern import govern, governed_function_tools
+from adjudge_openai_agents._handoffs import HandoffDenied
+from adjudge_openai_agents._pause import pending, resume, resume_realtime, resume_streamed
 
-__all__ = ["govern", "governed_function_tools"]
+__all__ = [
+    "HandoffDenied",
+    "govern",
+    "governed_function_tools",
+    "pending",
+    "resume",
+    "resume_realtime",
+    "resume_streamed",
+]

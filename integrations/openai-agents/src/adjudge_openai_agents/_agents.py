@@ -2,28 +2,30 @@
 
 An agent's class is swapped for a subclass that governs what `get_all_tools` answers. The SDK asks
 it before each turn, so tools added later, tools of MCP servers and agents as tools are reached, and
-a clone stays governed. What is found only then and cannot be governed ends the run.
+a clone stays governed; so does a realtime session. What is found only then and cannot be governed
+ends the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agents import Agent, Handoff, RunContextWrapper, Tool
+from agents import AgentBase, Handoff, RunContextWrapper, Tool
 
 from adjudge import GovernError
-from adjudge_openai_agents._invoker import Binding
+from adjudge_openai_agents._binding import Binding
+from adjudge_openai_agents._handoffs import check_handoff, govern_handoffs, target_of
 from adjudge_openai_agents._tools import govern_tools
 
-__all__ = ["agents_behind", "govern_agents"]
+__all__ = ["agents_behind", "binding_of", "govern_agents", "govern_handoff"]
 
 _BINDING = "__adjudge_binding__"
 
 
-def govern_agents(roots: Iterable[Agent[Any]], binding: Binding) -> None:
+def govern_agents(roots: Iterable[AgentBase], binding: Binding) -> None:
     """Govern agents, and those that they reach, in place; where one cannot be, none is changed."""
-    agents: dict[int, Agent[Any]] = {}
+    agents: dict[int, AgentBase] = {}
     waiting = list(roots)
     while waiting:
         agent = waiting.pop()
@@ -34,56 +36,65 @@ def govern_agents(roots: Iterable[Agent[Any]], binding: Binding) -> None:
     for agent in agents.values():
         if not hasattr(type(agent), _BINDING):
             agent.__class__ = _governed_class(type(agent), binding)
-        for handoff in agent.handoffs if binding.recursive else ():
-            if isinstance(handoff, Handoff) and not isinstance(
-                handoff.on_invoke_handoff, _GovernedHandoff
-            ):
-                handoff.on_invoke_handoff = _GovernedHandoff(handoff.on_invoke_handoff, binding)
+        _govern_handoffs(_handoffs(agent), binding)
 
 
-def agents_behind(tools: Iterable[Tool]) -> Iterator[Agent[Any]]:
+def govern_handoff(item: Handoff[Any, Any], binding: Binding) -> None:
+    """Govern one handoff, and the agents that it leads to, in place."""
+    check_handoff(item, binding)
+    target = target_of(item)
+    if binding.recursive and target is not None:
+        govern_agents([target], binding)
+    _govern_handoffs([item], binding)
+
+
+def binding_of(agent: AgentBase) -> Binding | None:
+    """Give how an agent is governed, None where it is not."""
+    return getattr(type(agent), _BINDING, None)
+
+
+def agents_behind(tools: Iterable[Tool]) -> Iterator[AgentBase]:
     """Give the agents that `as_tool` tools run."""
     for tool in tools:
         # The SDK has no public way from such a tool to its agent; a test fails if this one moves.
         agent = getattr(tool, "_agent_instance", None)
-        if isinstance(agent, Agent):
+        if isinstance(agent, AgentBase):
             yield agent
 
 
-def _neighbours(agent: Agent[Any]) -> Iterator[Agent[Any]]:
-    for item in agent.handoffs:
-        # Nor has it one from a handoff to its agent; a test fails if this one moves.
-        reference = getattr(item, "_agent_ref", None)
-        target = item if reference is None else reference()
-        if isinstance(target, Agent):
+def _govern_handoffs(items: list[Any], binding: Binding) -> None:
+    govern_handoffs(items, binding, lambda agent: govern_agents([agent], binding))
+
+
+def _handoffs(agent: AgentBase) -> list[Any]:
+    held: list[Any] = getattr(agent, "handoffs", [])
+    return held
+
+
+def _neighbours(agent: AgentBase) -> Iterator[AgentBase]:
+    for target in map(target_of, _handoffs(agent)):
+        if target is not None:
             yield target
     yield from agents_behind(agent.tools)
 
 
-def _check(agent: Agent[Any], binding: Binding) -> None:
+def _check(agent: AgentBase, binding: Binding) -> None:
     """Raise `GovernError` for what cannot be governed at this agent."""
     if "get_all_tools" in vars(agent):
         raise GovernError(
             f"The agent {agent.name!r} has a get_all_tools of its own, which would hide the "
             "governed one; override it in a subclass of Agent."
         )
+    if getattr(type(agent), _BINDING, binding).guard is not binding.guard:
+        raise GovernError(f"The agent {agent.name!r} is under another guard; it has only one.")
     if not hasattr(type(agent), _BINDING):
         govern_tools(agent.tools, binding)
-    handoffs = [item for item in agent.handoffs if isinstance(item, Handoff)]
-    bound = [getattr(type(agent), _BINDING, binding)]
-    if binding.recursive:
-        bound += [getattr(item.on_invoke_handoff, "binding", binding) for item in handoffs]
-    if any(each.guard is not binding.guard for each in bound):
-        raise GovernError(f"The agent {agent.name!r} is under another guard; it has only one.")
-    for item in handoffs:
-        if item.input_json_schema.get("properties"):
-            raise GovernError(
-                f"The handoff {item.tool_name!r} takes arguments for a callback of its own, which "
-                "cannot be governed yet; do what the callback does in a function tool."
-            )
+    for item in _handoffs(agent):
+        if isinstance(item, Handoff):
+            check_handoff(item, binding)
 
 
-def _governed_class(base: type[Agent[Any]], binding: Binding) -> type[Agent[Any]]:
+def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
     class Governed(base):  # type: ignore[misc, valid-type]
         async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the agent's tools, governed, and govern the agents that were added since."""
@@ -99,34 +110,19 @@ def _governed_class(base: type[Agent[Any]], binding: Binding) -> type[Agent[Any]
             govern_agents([self], binding)
             return instructions  # type: ignore[no-any-return]
 
-        async def get_prompt(self, run_context: RunContextWrapper[Any]) -> Any:
-            """Give the stored prompt, and govern the agents that making it has added."""
-            prompt = await super().get_prompt(run_context)
-            govern_agents([self], binding)
-            return prompt
-
         async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the tools of the agent's MCP servers, governed."""
             return govern_tools(await super().get_mcp_tools(run_context), binding)
+
+        if hasattr(base, "get_prompt"):  # a realtime agent has none
+
+            async def get_prompt(self, run_context: RunContextWrapper[Any]) -> Any:
+                """Give the stored prompt, and govern the agents that making it has added."""
+                prompt = await super().get_prompt(run_context)
+                govern_agents([self], binding)
+                return prompt
 
     setattr(Governed, _BINDING, binding)
     Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
     Governed.__module__ = base.__module__
     return Governed
-
-
-class _GovernedHandoff:
-    """A handoff whose agent, whichever it turns out to be, is governed before it takes over."""
-
-    def __init__(
-        self, inner: Callable[[RunContextWrapper[Any], str], Awaitable[Any]], binding: Binding
-    ) -> None:
-        self.binding = binding
-        self._inner = inner
-
-    async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> Any:
-        agent = await self._inner(context, arguments)
-        if not isinstance(agent, Agent):
-            raise GovernError(f"A handoff led to a {type(agent).__name__}; it must be an Agent.")
-        govern_agents([agent], self.binding)
-        return agent

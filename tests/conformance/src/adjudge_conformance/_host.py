@@ -81,13 +81,13 @@ class HelperTool(HostTool):
     def body(self, call_id: str, /, **args: Any) -> Any:
         """Run the nested agent, or go on with it where it was left waiting."""
         host, (helper, api, base_url) = self._host, self._made
-        scene = Scene(helper, args["input"], api)
+        scene = Scene(helper, args["input"], api, host.caller)
         nested = Host(scene, base_url, host.guard, f"{host.parent}/{call_id}", host.run_id)
         nested.style = host.style
         saved = host.nested.get(call_id)
         if saved is not None:
             nested.load(saved, host.run_id)
-            return _answer(nested.go_on(host.answered))
+            return _answer(nested.go_on())
         if host.style.is_sync:
             return _answer(nested.run(host.style))
         return nested.answer_together(host.style)
@@ -108,6 +108,7 @@ class Host:
         self.parent = parent
         self.run_id = run_id or (GovernedRun() if guard is not None and guard.pauses else None)
         self.style = Style.SYNC
+        self.caller = scene.caller
         agent = self.agent = scene.agent
         tools = [HostTool(made.function) for made in agent.tools]
         tools += [HelperTool(self, helper, scene.api, base_url) for helper in agent.helpers]
@@ -119,7 +120,6 @@ class Host:
         self.waiting: dict[str, Call] = {}
         self.pending: dict[str, str] = {}
         self.nested: dict[str, Saved] = {}
-        self.answered: frozenset[str] = frozenset()
 
     # The loop
 
@@ -193,13 +193,13 @@ class Host:
         self.waiting = {call_id: (a, b, c) for call_id, (a, b, c) in saved["waiting"].items()}
         self.pending, self.nested = saved["pending"], saved["nested"]
 
-    def go_on(self, answered: frozenset[str]) -> Outcome:
-        """Go on from where the loop was left: with the calls that were answered, then with it."""
-        self.answered = answered
+    def go_on(self) -> Outcome:
+        """Go on from where the loop was left: with the calls that no longer wait, then with it."""
+        waits = frozenset() if self.run_id is None else self.run_id.unanswered
         ready = [
             call
             for call_id, call in self.waiting.items()
-            if call_id in self.nested or self.pending[call_id] in answered
+            if call_id in self.nested or self.pending[call_id] not in waits
         ]
         for call_id, _, _ in ready:
             del self.waiting[call_id]
@@ -209,6 +209,11 @@ class Host:
         return self.run(Style.SYNC)
 
     # One call
+
+    @property
+    def who(self) -> Callable[[], Any] | None:
+        """The `context=` of each call: who the run says is calling."""
+        return None if self.caller is None else lambda: self.caller
 
     def proposed(self, call: Call) -> ProposedCall:
         """A call as the guard wants it."""
@@ -238,7 +243,7 @@ class Host:
         try:
             if self.guard is None:
                 return await _value(tool.run(text, call_id))
-            return await self.guard.govern_call(self.proposed(call), execute)
+            return await self.guard.govern_call(self.proposed(call), execute, context=self.who)
         except ValueError as error:
             return f"The tool failed: {error}"
         except Suspended as suspended:
@@ -254,7 +259,9 @@ class Host:
             if self.guard is None:
                 return tool.run(text, call_id)
             return self.guard.govern_call_sync(
-                self.proposed(call), lambda effective: tool.run(effective.text, call_id)
+                self.proposed(call),
+                lambda effective: tool.run(effective.text, call_id),
+                context=self.who,
             )
         except ValueError as error:
             return f"The tool failed: {error}"

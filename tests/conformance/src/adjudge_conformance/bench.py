@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import (
+    ActionRequest,
     ApprovalDecision,
     ApprovalRequest,
     AuditEvent,
+    CallContext,
+    Obligation,
+    PolicyLayer,
     Principal,
     SQLiteLedger,
     ToolDef,
@@ -74,10 +78,15 @@ def _call(proposal: Proposal, helper_argument: str) -> ScriptedCall:
     return ScriptedCall(proposal.tool, proposal.argument_text, proposal.id)
 
 
-def policy_of(case: Case, *, resumed: bool = False) -> dict[str, Any]:
+def policy_of(case: Case, *, resumed: bool = False) -> dict[str, Any] | list[PolicyLayer]:
     """The policy of a case, with a rule for the unrelated calls of its parallel cells."""
-    policy = (case.resume_policy if resumed else None) or case.policy or EVERYTHING
-    return {**policy, "rules": [*policy["rules"], _SIBLING_RULE]}
+    first = (case.resume_policy if resumed else None) or case.policy or EVERYTHING
+    layers = [
+        {**policy, "rules": [*policy["rules"], _SIBLING_RULE]} for policy in (first, *case.layers)
+    ]
+    if len(layers) == 1:
+        return layers[0]
+    return [PolicyLayer(f"layer{number}", policy) for number, policy in enumerate(layers)]
 
 
 @dataclass(frozen=True)
@@ -107,14 +116,15 @@ class Bench:
         """What the approver was asked, in order."""
         return read_lines(self.folder / "asked.jsonl")
 
-    def scene(self) -> Scene:
+    def scene(self, *, resumed: bool = False) -> Scene:
         """The agent of the cell, with tools that leave their traces here."""
         made = self._tools()
         names = (*self.cell.case.tools, *((SIBLING,) if self.cell.parallel else ()))
         tools = tuple(made[name] for name in names)
         helpers = (Agent(HELPER, "Help.", tools),) if self.cell.case.helper else ()
         agent = Agent(MAIN, "Keep the notes and the money.", tools, helpers)
-        return Scene(agent, "Please do what is to be done.", self.cell.api)
+        caller = self._caller(resumed=resumed)
+        return Scene(agent, "Please do what is to be done.", self.cell.api, caller)
 
     def guard(self, guard_class: type[ToolGuard], *, resumed: bool = False) -> ToolGuard:
         """The guard of the cell: its policy, its approver, and a sink that writes here."""
@@ -132,7 +142,23 @@ class Bench:
             on_approval=pause_approval(ledger) if ledger else self._approver(),
             sinks=(self._sink,),
             ledger=ledger,
+            obligations={"note": self._note, "fail": _fail},
         )
+
+    def _caller(self, *, resumed: bool) -> CallContext | str | None:
+        case = self.cell.case
+        caller = (case.resume_caller if resumed else None) or case.caller
+        if caller is None or isinstance(caller, str):
+            return caller
+        who = Principal(kind="user", id=caller.id)
+        return CallContext(who, caller.environment, str(self.folder), caller.extra)
+
+    def _note(self, obligation: Obligation, request: ActionRequest, _: object) -> None:
+        """Note that the obligation was met, and whether the body had started by then."""
+        args = json.loads(json.dumps(request.args, default=str))
+        seen = [(s.kind, s.tool, s.args) for s in self.spies.sightings]
+        when = "after" if ("body", request.tool, args) in seen else "before"
+        self.spies.saw("obligation", f"{obligation.id} {when} {request.tool}", args)
 
     def _tools(self) -> dict[str, SuiteTool]:
         return suite_tools(self.spies, coroutines=self.cell.coroutines)
@@ -164,6 +190,10 @@ class Bench:
             )
 
         return approver
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("the obligation cannot be met")
 
 
 def _definition(made: SuiteTool) -> ToolDef:

@@ -18,6 +18,7 @@ from adjudge_conformance.tools import SIBLING, TOOL_NAMES
 
 __all__ = [
     "Answer",
+    "Caller",
     "Case",
     "CaseFile",
     "Expected",
@@ -72,7 +73,8 @@ class Expected(_Model):
     shadow and approver get (default: as proposed). `sees` is the exact text that the model is told;
     None means the tool's own result where the body ran, and the framework's own words where it did
     not. `events` are the kinds on record in order, `code` is on the terminal one. `asked` counts
-    the questions to the approver.
+    the questions to the approver. `obligations` are those that ran, each with `before` or `after`
+    for whether the body had started: `note before`.
     """
 
     verdict: Verdict | None
@@ -84,13 +86,15 @@ class Expected(_Model):
     code: str | None = None
     asked: int = 0
     asked_args: dict[str, Any] | None = None
+    obligations: tuple[str, ...] = ()
 
 
 class Answer(_Model):
     """What the approver does, once, when asked about a call of `tool` with the arguments `when`.
 
     Without `when` it is about any call of the tool. `args` are the arguments of an `edit`. `hang`
-    never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`.
+    never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`. `round`
+    is the resumption of a paused run with which it is given: the run waits again between rounds.
     """
 
     tool: str
@@ -98,19 +102,34 @@ class Answer(_Model):
     reason: str = ""
     when: dict[str, Any] = {}
     args: dict[str, Any] | None = None
+    round: int = 1
 
     def is_about(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether it is the answer to a question about such a call."""
         return tool == self.tool and all(args.get(k) == self.when[k] for k in self.when)
 
 
+class Caller(_Model):
+    """Who is calling, as the framework's own run context holds it."""
+
+    id: str
+    environment: str | None = None
+    extra: dict[str, Any] = {}
+
+
 class Case(_Model):
     """One case; its id is words, its `says` a sentence that states the behaviour as fact.
 
     `verdict` cases run once. `pause` cases start in one process and are resumed in another, where
-    `resume_policy` may stand in for the policy, and with `replays` again, from the same saved
-    bytes, which must start no body. `transparent` cases have no policy: an ungoverned
+    `resume_policy` and `resume_caller` may stand in for the policy and the caller. `resumption`
+    says how: `again` resumes the same saved bytes a second time, and `at once` in two processes at
+    the same time, where only one may start bodies; `natively` first approves in the framework's own
+    words alone, and `tampered` first resumes bytes in which the texts of `tampers` were replaced,
+    neither of which may start any. `transparent` cases have no policy: an ungoverned
     run is compared with one under a policy that allows everything.
+
+    `layers` are policies that stand beside `policy`, with no means to loosen it. `caller` is who
+    calls, `unknown` if the run's context cannot say; without it the guard's own principal does.
 
     `proposes` are the turns of the main agent, `helper` those of an agent nested in it. `expect`
     has one entry for each proposed call that is not `to_helper`, the main agent's first. `ends` is
@@ -125,8 +144,12 @@ class Case(_Model):
     clause: str
     kind: Literal["verdict", "pause", "transparent"] = "verdict"
     policy: dict[str, Any] | None = None
+    layers: tuple[dict[str, Any], ...] = ()
+    caller: Caller | Literal["unknown"] | None = None
     resume_policy: dict[str, Any] | None = None
-    replays: bool = False
+    resume_caller: Caller | None = None
+    resumption: Literal["once", "again", "at once", "natively", "tampered"] = "once"
+    tampers: dict[str, str] = {}
     tools: tuple[str, ...]
     proposes: tuple[tuple[Proposal, ...], ...]
     helper: tuple[tuple[Proposal, ...], ...] = ()
@@ -149,6 +172,10 @@ class Case(_Model):
                 f"{self.id}: a {self.kind} case has a policy, and one expectation for each of its "
                 f"{len(self.calls)} calls"
             )
+        if (self.kind != "pause" and self.resumption != "once") or (
+            (self.resumption == "tampered") is not bool(self.tampers)
+        ):
+            raise ValueError(f"{self.id}: only a paused run is resumed, and tampers are for one")
         unknown = set(self.tools) - set(TOOL_NAMES)
         if unknown or SIBLING in self.tools:
             raise ValueError(f"{self.id}: tools may be those of the suite but {SIBLING}: {unknown}")
@@ -159,6 +186,11 @@ class Case(_Model):
         """Every proposed call of a tool, the main agent's first, in order."""
         turns = (*self.proposes, *self.helper)
         return tuple(call for turn in turns for call in turn if call.to_helper is None)
+
+    @property
+    def rounds(self) -> int:
+        """How often a paused run is resumed, each time with the answers of that round."""
+        return max((answer.round for answer in self.answers), default=1)
 
 
 class CaseFile(_Model):

@@ -56,11 +56,16 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a driver builds: an agent, the user's prompt, and the API that its client speaks."""
+    """What a driver builds: an agent, the user's prompt, and the API that its client speaks.
+
+    `caller`, unless it is None, is to be the framework's own context of the run, or in it; and the
+    `context=` that the driver gives to `govern` answers with what it finds there, whatever that is.
+    """
 
     agent: Agent
     prompt: str
     api: Api
+    caller: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,5 +138,15 @@ class Driver(ABC, Generic[T]):
         raise NotImplementedError(f"{self.name} has no way to save a paused run")
 
     def resume(self, target: T, saved: bytes, answers: Sequence[GivenAnswer]) -> Outcome:
-        """Go on with a saved run on a freshly built target."""
+        """Go on with a saved run on a freshly built target.
+
+        `answers` need not be all: a run in which somebody is still to answer is paused again.
+        """
         raise NotImplementedError(f"{self.name} has no way to resume a paused run")
+
+    def approve_natively(self, target: T, saved: bytes) -> Outcome:
+        """Go on with a saved run after approving all of it in the framework's own words alone.
+
+        Nobody has answered Adjudge, so this is what a client could do that holds the saved run.
+        """
+        raise NotImplementedError(f"{self.name} has no approval of its own")

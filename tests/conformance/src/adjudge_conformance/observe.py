@@ -6,6 +6,7 @@ sink, the approver's notes and the wire; from the driver's outcome comes only ho
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from adjudge_conformance.driver import Outcome
 from adjudge_conformance.tools import SIBLING
 from adjudge_conformance.wire import Exchange, PastCall
 
-__all__ = ["expected_of", "observed_of", "ran_lines", "waiting_lines"]
+__all__ = ["compared", "expected_of", "observed_of", "ran_lines", "waiting_lines"]
 
 _DENIED = "[denied] "
 _TERMINAL = tuple(
@@ -38,6 +39,7 @@ def expected_of(cell: Cell) -> dict[str, Any]:
         args = expect.args or call.args or {}
         line = _line(call.tool, args)
         ran += [f"body {line}"] * expect.runs + [f"shadow {line}"] * expect.shadows
+        ran += [f"obligation {name} {line}" for name in expect.obligations]
         asked += [_line(call.tool, expect.asked_args or args)] * expect.asked
         record.append(_recorded(call.tool, expect.verdict, expect.events, expect.code))
         told[label] = _told(call, expect, args)
@@ -66,18 +68,37 @@ def observed_of(bench: Bench, exchange: Exchange, outcome: Outcome) -> dict[str,
     )
 
 
+def compared(expected: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]:
+    """Every difference, as the lines of a diff of two JSON texts."""
+    if expected == seen:
+        return []
+    wanted, found = (
+        json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (expected, seen)
+    )
+    return list(difflib.unified_diff(wanted, found, "expected", "seen", lineterm="", n=1))
+
+
 def ran_lines(bench: Bench) -> list[str]:
-    """Every start of a body or shadow, as a line each."""
+    """Every start of a body, shadow or obligation, as a line each."""
     return [f"{seen.kind} {_line(seen.tool, seen.args)}" for seen in bench.spies.sightings]
 
 
-def waiting_lines(cell: Cell) -> set[str]:
-    """The starts that may not be there before anybody has answered."""
+def waiting_lines(cell: Cell, number: int) -> set[str]:
+    """The starts that may not be there before the answers of a round, counted from 1, are given."""
+    case = cell.case
     return {
         f"body {_line(call.tool, expect.args or call.args or {})}"
-        for call, expect in zip(cell.case.calls, cell.case.expect, strict=True)
+        for call, expect in zip(case.calls, case.expect, strict=True)
         if "approval.pending" in expect.events
+        and (number == 1 or _is_asked_in(case, call, number))
     }
+
+
+def _is_asked_in(case: Case, call: Proposal, number: int) -> bool:
+    return any(
+        answer.round >= number and answer.is_about(call.tool, call.args or {})
+        for answer in case.answers
+    )
 
 
 def _whole(*, ran: list[str], record: list[str], asked: list[str], **rest: Any) -> dict[str, Any]:

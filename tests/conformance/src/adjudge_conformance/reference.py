@@ -45,7 +45,12 @@ class ReferenceDriver(Driver[Host]):
         assert target.guard is not None
         run = target.guard.reopen_sync(given)
         target.load(state, run)
-        return target.go_on(frozenset(given))
+        return target.go_on()
+
+    def approve_natively(self, target: Host, saved: bytes) -> Outcome:
+        """Go on with all that waits, in a run that nobody has opened again."""
+        target.load(json.loads(saved), target.run_id)
+        return target.go_on()
 
 
 def _pending(saved: Saved) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What really ran: every body and shadow writes one line to a file before it does anything.
+"""What really ran: bodies, shadows and obligations write a line to a file before anything else.
 
 The file is the suite's only source for "the body ran"; neither a driver nor the guard is asked. It
 survives the process, so that a resumed run is seen with the process that did it.
@@ -16,15 +16,17 @@ from typing import Any, Literal
 
 __all__ = ["Sighting", "Spies", "append_line", "read_lines"]
 
+Kind = Literal["body", "shadow", "obligation"]
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One start of a body or shadow: where, for the how-manieth time, and with what.
+    """One start of a body, shadow or obligation: where, for the how-manieth time, with what.
 
     `attempt` counts the starts of the same body with the same arguments, from 1.
     """
 
-    kind: Literal["body", "shadow"]
+    kind: Kind
     tool: str
     args: Mapping[str, Any]
     process: int
@@ -38,8 +40,8 @@ class Spies:
         self.path = path
         self._lock = threading.Lock()
 
-    def saw(self, kind: Literal["body", "shadow"], tool: str, args: Mapping[str, Any]) -> None:
-        """Note that a body or shadow has started."""
+    def saw(self, kind: Kind, tool: str, args: Mapping[str, Any]) -> None:
+        """Note that a body, shadow or obligation has started."""
         with self._lock:
             same = [s for s in self.sightings if (s.kind, s.tool, s.args) == (kind, tool, args)]
             append_line(

@@ -6,9 +6,6 @@ faults.
 
 from __future__ import annotations
 
-import difflib
-import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,8 @@ from adjudge import ToolGuard
 from adjudge_conformance.bench import Bench, script_of
 from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, Outcome, Scene
-from adjudge_conformance.observe import expected_of, observed_of, ran_lines, waiting_lines
+from adjudge_conformance.observe import compared, expected_of, observed_of, ran_lines
+from adjudge_conformance.resumptions import Resumptions
 from adjudge_conformance.transparency import differences_when_governed
 from adjudge_conformance.wire import Exchange, ScriptedServer
 from adjudge_conformance.worker import Job, Workers
@@ -53,7 +51,7 @@ class Trial:
         bench = Bench(cell, folder)
         exchange = self._open(bench)
         outcome = self._run(bench, exchange, governed=True)
-        return _compared(expected_of(cell), observed_of(bench, exchange, outcome))
+        return compared(expected_of(cell), observed_of(bench, exchange, outcome))
 
     def _pause(self, cell: Cell, folder: Path) -> list[str]:
         bench = Bench(cell, folder)
@@ -62,20 +60,7 @@ class Trial:
         started = self.workers.start(job)
         if not started.paused:
             return [f"the run did not pause, but gave {started.final!r}", started.error]
-        early = [line for line in ran_lines(bench) if line in waiting_lines(cell)]
-        problems = [f"this ran before anybody had answered: {line}" for line in early]
-        resumed = self.workers.resume(job, started)
-        if len({os.getpid(), started.process, resumed.process}) != 3:
-            problems.append("the run was not resumed in a process of its own")
-        seen = observed_of(bench, exchange, Outcome(final=resumed.final))
-        problems += [resumed.error] * bool(resumed.error)
-        problems += _compared(expected_of(cell), seen)
-        if cell.case.replays:
-            before = ran_lines(bench)
-            self.workers.resume(job, started)
-            again = ran_lines(bench)[len(before) :]
-            problems += [f"this ran when the saved run was resumed again: {line}" for line in again]
-        return problems
+        return Resumptions(self.workers, job, exchange, started).problems()
 
     def _transparent(self, cell: Cell, folder: Path) -> list[str]:
         def take(name: str, *, governed: bool) -> dict[str, Any]:
@@ -123,13 +108,3 @@ def _chain(error: BaseException | None) -> list[str]:
         chain.append(f"{type(error).__qualname__}: {error}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return chain
-
-
-def _compared(expected: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]:
-    """Every difference, as the lines of a diff of two JSON texts."""
-    if expected == seen:
-        return []
-    wanted, found = (
-        json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (expected, seen)
-    )
-    return list(difflib.unified_diff(wanted, found, "expected", "seen", lineterm="", n=1))

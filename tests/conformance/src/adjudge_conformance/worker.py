@@ -34,6 +34,7 @@ __all__ = ["Job", "OneProcess", "Report", "Workers", "main"]
 
 _TIME_LIMIT = 120.0
 """Seconds that one part of a run may take."""
+_Order = dict[str, Any]
 _PROGRAM = "from adjudge_conformance.worker import main; main()"
 
 
@@ -95,9 +96,14 @@ class Report:
     saved: str = ""
     error: str = ""
 
+    @property
+    def saved_bytes(self) -> bytes:
+        """The paused run, as the driver saved it."""
+        return base64.b64decode(self.saved)
+
 
 class Workers:
-    """Two processes of their own: one in which runs start, one in which they are resumed.
+    """Two processes of their own: a run that one of them left waiting is resumed in the other.
 
     Both live as long as the suite, because a process for each cell would cost a second each;
     nothing goes from one to the other but files. A context manager; a worker is started when it is
@@ -120,58 +126,78 @@ class Workers:
 
     def start(self, job: Job) -> Report:
         """Run the cell until it ends or waits for a person."""
-        return self._ask("start", job)
+        return self._ask({"first": _order("start", job)})[0]
 
-    def resume(self, job: Job, started: Report) -> Report:
-        """Go on, in the other process, with what the first one saved."""
-        job.saved.write_bytes(base64.b64decode(started.saved))
-        return self._ask("resume", job)
+    def resume(self, job: Job, saved: bytes, *, number: int = 1) -> Report:
+        """Go on with a saved run and the answers of a round, in the process that did not save it.
 
-    def _ask(self, verb: str, job: Job) -> Report:
-        worker = self._running.get(verb)
+        Rounds are counted from 1.
+        """
+        job.saved.write_bytes(saved)
+        process = "second" if number % 2 else "first"
+        return self._ask({process: _order("resume", job, number)})[0]
+
+    def resume_at_once(self, job: Job, saved: bytes) -> list[Report]:
+        """Go on with a saved run in both processes at the same time."""
+        job.saved.write_bytes(saved)
+        return self._ask(dict.fromkeys(("first", "second"), _order("resume", job)))
+
+    def approve_natively(self, job: Job, saved: bytes) -> Report:
+        """Go on with a saved run that nobody but the framework was told to approve."""
+        job.saved.write_bytes(saved)
+        return self._ask({"second": _order("approve natively", job)})[0]
+
+    def _ask(self, orders: Mapping[str, _Order]) -> list[Report]:
+        """Send each process its order, then wait for all of them."""
+        asked = [self._send(process, order) for process, order in orders.items()]
+        return [_received(worker) for worker in asked]
+
+    def _send(self, process: str, order: _Order) -> subprocess.Popen[str]:
+        worker = self._running.get(process)
         if worker is None or worker.poll() is not None:
             command = [sys.executable, "-c", _PROGRAM]
-            worker = self._running[verb] = subprocess.Popen(
+            worker = self._running[process] = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
         assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write(json.dumps({"verb": verb, "job": asdict(job)}) + "\n")
+        worker.stdin.write(json.dumps(order) + "\n")
         worker.stdin.flush()
-        watchdog = threading.Timer(_TIME_LIMIT, worker.kill)
-        watchdog.start()
-        answer = worker.stdout.readline()
-        watchdog.cancel()
-        if not answer:
-            return Report(process=worker.pid, error="the worker ended before the run did")
-        return Report(**json.loads(answer))
+        return worker
 
 
 class OneProcess(Workers):
     """What a suite must not accept: runs are resumed in the process that asks."""
 
-    def resume(self, job: Job, started: Report) -> Report:
-        """Go on in this very process."""
-        job.saved.write_bytes(base64.b64decode(started.saved))
-        return resume(job)
+    def _ask(self, orders: Mapping[str, _Order]) -> list[Report]:
+        """Do in this very process whatever is not the start."""
+        if any(order["verb"] == "start" for order in orders.values()):
+            return super()._ask(orders)
+        return [_carried_out(order) for order in orders.values()]
 
 
-def start(job: Job) -> Report:
-    """The first process's part."""
+def start(job: Job, number: int) -> Report:
+    """Run the agent until it ends or waits."""
     driver, scene, guard = _set_up(job, resumed=False)
     with guard:
         outcome = driver.run(driver.build(scene, job.base_url, guard), job.bench.cell.style)
-        saved = driver.save(outcome) if outcome.paused else b""
-    return _report(outcome, saved)
+        return _report(driver, outcome)
 
 
-def resume(job: Job) -> Report:
-    """The second process's part."""
+def resume(job: Job, number: int) -> Report:
+    """Go on with the answers of a round."""
     driver, scene, guard = _set_up(job, resumed=True)
     with guard:
         target = driver.build(scene, job.base_url, guard)
-        outcome = driver.resume(target, job.saved.read_bytes(), _answers(job, driver))
-    return _report(outcome)
+        given = _answers(job, driver, number)
+        return _report(driver, driver.resume(target, job.saved.read_bytes(), given))
+
+
+def approve_natively(job: Job, number: int) -> Report:
+    """Go on without any answer to the guard."""
+    driver, scene, guard = _set_up(job, resumed=True)
+    with guard:
+        target = driver.build(scene, job.base_url, guard)
+        return _report(driver, driver.approve_natively(target, job.saved.read_bytes()))
 
 
 def main() -> None:
@@ -181,38 +207,57 @@ def main() -> None:
     sys.stdout = sys.stderr
     for line in sys.stdin:
         order = json.loads(line)
-        try:
-            job = Job(**order["job"])
-            sys.path[:] = [*job.path]
-            report = {"start": start, "resume": resume}[order["verb"]](job)
-        except Exception:
-            # The suite compares what happened; a worker that only died would say nothing.
-            report = Report(process=os.getpid(), error=traceback.format_exc())
-        answers.write(json.dumps(asdict(report)) + "\n")
+        sys.path[:] = order["job"]["path"]
+        answers.write(json.dumps(asdict(_carried_out(order))) + "\n")
         answers.flush()
+
+
+def _order(verb: str, job: Job, number: int = 1) -> _Order:
+    return {"verb": verb, "job": asdict(job), "round": number}
+
+
+def _received(worker: subprocess.Popen[str]) -> Report:
+    assert worker.stdout is not None
+    watchdog = threading.Timer(_TIME_LIMIT, worker.kill)
+    watchdog.start()
+    answer = worker.stdout.readline()
+    watchdog.cancel()
+    if not answer:
+        return Report(process=worker.pid, error="the worker ended before the run did")
+    return Report(**json.loads(answer))
+
+
+def _carried_out(order: _Order) -> Report:
+    parts = {"start": start, "resume": resume, "approve natively": approve_natively}
+    try:
+        return parts[order["verb"]](Job(**order["job"]), order["round"])
+    except Exception:
+        # The suite compares what happened; a worker that only died would say nothing.
+        return Report(process=os.getpid(), error=traceback.format_exc())
 
 
 def _set_up(job: Job, *, resumed: bool) -> tuple[Driver[Any], Scene, ToolGuard]:
     guard = job.bench.guard(_found(job.guard), resumed=resumed)
-    return _found(job.driver)(), job.bench.scene(), guard
+    return _found(job.driver)(), job.bench.scene(resumed=resumed), guard
 
 
-def _report(outcome: Outcome, saved: bytes = b"") -> Report:
+def _report(driver: Driver[Any], outcome: Outcome) -> Report:
+    saved = driver.save(outcome) if outcome.paused else b""
     text = base64.b64encode(saved).decode()
     return Report(os.getpid(), paused=outcome.paused, final=outcome.final, saved=text)
 
 
-def _answers(job: Job, driver: Driver[Any]) -> list[GivenAnswer]:
-    """The case's answers, each for the first call of its tool that has none yet."""
+def _answers(job: Job, driver: Driver[Any], number: int) -> list[GivenAnswer]:
+    """The case's answers of a round, each for the first call of its tool that has none yet."""
     bench = job.bench
     script = script_of(bench.cell, helper_argument=driver.helper_argument)
     sent = Exchange(script, api=job.api, base_url=job.base_url, log=bench.wire_log).requests
     begun = {request.model: request.conversation for request in sent}
-    waiting = list(bench.cell.case.answers)
+    waiting = [answer for answer in bench.cell.case.answers if answer.round == number]
     given = []
     for model, turns in ((MAIN, bench.cell.case.proposes), (HELPER, bench.cell.case.helper)):
-        for number, proposals in enumerate(turns):
-            ids = script.ids(model, number, begun.get(model, ""))
+        for turn, proposals in enumerate(turns):
+            ids = script.ids(model, turn, begun.get(model, ""))
             for proposal, call_id in zip(proposals, ids, strict=False):
                 args = proposal.args or {}
                 answer = next((a for a in waiting if a.is_about(proposal.tool, args)), None)

@@ -1,0 +1,155 @@
+"""A run that waits for people: what it waits for, and its going on with their answers.
+
+The SDK's own pause and state carry the run. The answers are kept in the guard's ledger, and it is
+the body's door that takes them, each once: so whatever the answer, the SDK is told to go on, and a
+refusal is said at the door in the same words as everywhere. A state that was resumed before, was
+tampered with, or was approved past Adjudge grants nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agents import Agent, Runner, RunResult, RunResultStreaming, RunState
+
+from adjudge import AnswerError, ApprovalDecision, GovernError, PendingApproval, ToolGuard
+from adjudge.integration import EntryState, GovernedRun
+from adjudge_openai_agents._agents import binding_of
+from adjudge_openai_agents._runs import Frame, entered, known_frame, remember
+from adjudge_openai_agents._waiting import HELD_BACK, Item, held_back, is_held_back, paired
+
+if TYPE_CHECKING:
+    from agents.realtime import RealtimeAgent, RealtimeSession, RealtimeToolApprovalRequired
+
+__all__ = ["Answers", "Saved", "pending", "resume", "resume_realtime", "resume_streamed"]
+
+_WAITING = frozenset({EntryState.PAUSED, EntryState.ANSWERED})
+
+Answers: TypeAlias = Mapping[str, ApprovalDecision]
+Saved: TypeAlias = "RunState[Any, Any] | Mapping[str, Any] | str | bytes"
+
+
+def pending(
+    result: RunResult | RunResultStreaming | RealtimeToolApprovalRequired,
+) -> list[PendingApproval]:
+    """Give the calls for which a run waits because the policy has a person asked about them.
+
+    `result` is what `Runner` gave, or the event by which a realtime session says that a call waits.
+    `decision.effective_args` are the arguments that would run. A call that the SDK holds back only
+    because it could not read the arguments is there with the verdict deny: no answer makes it run.
+    What a tool's own `needs_approval` asks is the SDK's affair, and not here. Raises `LedgerError`
+    where the ledger cannot be read.
+    """
+    context, items = _waiting_in(result)
+    frame = known_frame(context)
+    run = None if frame is None else frame.run
+    waiting, entries = {}, []
+    if frame is not None and run is not None:
+        waiting = {each.id: each for each in frame.guard.waiting_sync(run.id)}
+        entries = [entry for entry in run.entries if entry.id in waiting]
+    found = []
+    for item, entry in paired(items, entries):
+        if entry is not None:
+            found.append(waiting[entry.id])
+        elif is_held_back(item):
+            found.append(held_back(item))
+    return found
+
+
+async def resume(agent: Agent[Any], saved: Saved, answers: Answers, **options: Any) -> RunResult:
+    """Go on with a paused run, in any process that sees the guard's ledger.
+
+    `agent` is the governed agent that the run began with, built anew; `saved` is the run's state,
+    or `to_json()` or `to_string()` of it. `answers` maps the ids of what was pending to decisions;
+    calls without one go on waiting where the SDK lets them. `options` are `Runner.run`'s, such as
+    `context` and `run_config`. Raises `AnswerError` for what is no answer to a call of this run,
+    and then nothing runs; `GovernError` for an agent that is not governed.
+    """
+    state, frame = await _reopened(agent, saved, answers, options)
+    with entered(frame):
+        result = await Runner.run(agent, state, **options)
+    remember(result.context_wrapper, frame)
+    return result
+
+
+async def resume_streamed(
+    agent: Agent[Any], saved: Saved, answers: Answers, **options: Any
+) -> RunResultStreaming:
+    """Do what `resume` does, and give the events while the run goes on."""
+    state, frame = await _reopened(agent, saved, answers, options)
+    with entered(frame):  # the SDK starts its task here, which keeps the place
+        result = Runner.run_streamed(agent, state, **options)
+    remember(result.context_wrapper, frame)
+    return result
+
+
+async def resume_realtime(
+    agent: RealtimeAgent[Any], session: RealtimeSession, answers: Answers
+) -> None:
+    """Let calls of a realtime session go on that were pending; the session lives in this process.
+
+    Raises as `resume` does.
+    """
+    run = await _guard_of(agent).reopen(answers)
+    for entry in run.entries:
+        if entry.id in answers and entry.id not in run.unanswered and entry.call_id is not None:
+            await session.approve_tool_call(entry.call_id)
+
+
+async def _reopened(
+    agent: Agent[Any], saved: Saved, answers: Answers, options: Mapping[str, Any]
+) -> tuple[RunState[Any, Any], Frame]:
+    """Keep the answers, and tell the SDK to go on with what they are about."""
+    guard = _guard_of(agent)
+    state = await _state(agent, saved, options)
+    items: list[Item] = list(state.get_interruptions())
+    if any(_guard_of(item.agent) is not guard for item in items):
+        raise GovernError(
+            "The state belongs to other agents than this one; give it with the agent that it was "
+            "made from, or give to_json() of it."
+        )
+    held = [item for item in items if is_held_back(item)]
+    asked = {k: answers[k] for k in answers if not str(k).startswith(HELD_BACK)}
+    run = await guard.reopen(asked) if asked or not held else GovernedRun()
+    pairs = [(item, entry) for item, entry in paired(items, run.entries) if entry is not None]
+    _check_met(run, asked, {entry.id for _, entry in pairs})
+    go_on = [item for item, entry in pairs if entry.id not in run.unanswered]
+    for item in [*go_on, *held]:
+        state.approve(item)
+    return state, Frame(guard, run)
+
+
+def _check_met(run: GovernedRun, answers: Answers, met: set[str]) -> None:
+    waiting = {entry.id for entry in run.entries if entry.state in _WAITING}
+    if waiting & answers.keys() and not met & answers.keys():
+        raise AnswerError(
+            f"The saved state has no call that waits for {', '.join(map(repr, answers))}; "
+            "give the answers together with the state of their own run."
+        )
+
+
+async def _state(agent: Agent[Any], saved: Saved, options: Mapping[str, Any]) -> RunState[Any, Any]:
+    if isinstance(saved, RunState):
+        return saved
+    if isinstance(saved, str | bytes):
+        saved = json.loads(saved)
+    if not isinstance(saved, dict):
+        raise AnswerError(
+            f"saved is a {type(saved).__name__}; give a RunState, or to_json() of one."
+        )
+    return await RunState.from_json(agent, saved, context_override=options.get("context"))
+
+
+def _guard_of(agent: Any) -> ToolGuard:
+    binding = binding_of(agent)
+    if binding is None:
+        raise GovernError(f"The agent {agent.name!r} is not governed; govern it as it was before.")
+    return binding.guard
+
+
+def _waiting_in(result: Any) -> tuple[Any, list[Item]]:
+    if isinstance(result, RunResult | RunResultStreaming):
+        return result.context_wrapper, list(result.interruptions)
+    return result.info.context, [result]

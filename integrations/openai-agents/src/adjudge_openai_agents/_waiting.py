@@ -1,0 +1,98 @@
+"""The SDK's list of what waits, beside the ledger's: which item is which entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from adjudge import (
+    ActionRequest,
+    AdjudgeError,
+    ArgumentsRefused,
+    Decision,
+    ExecutionContext,
+    PendingApproval,
+    Principal,
+    Verdict,
+)
+from adjudge.integration import EMPTY, LedgerEntry, canonical_json, parse_arguments
+
+__all__ = ["HELD_BACK", "Item", "held_back", "is_held_back", "paired"]
+
+Item: TypeAlias = Any
+"""A `ToolApprovalItem`, or the event of a realtime session: a call id, a name and arguments."""
+
+HELD_BACK = "unread:"
+"""How the id of a call begins that waits for nobody, because its arguments cannot be read."""
+
+_NOBODY = Principal("user", "unknown")
+
+
+def paired(
+    items: Iterable[Item], entries: Iterable[LedgerEntry]
+) -> Iterator[tuple[Item, LedgerEntry | None]]:
+    """Give each item with its entry, each entry once; ids alone may repeat (fault X037)."""
+    left = list(entries)
+    for item in items:
+        alike = [entry for entry in left if entry.call_id == item.call_id]
+        for told in (_same_tool, _same_arguments):
+            alike = [entry for entry in alike if told(item, entry)] or alike
+        if alike:
+            left.remove(alike[0])
+        yield item, alike[0] if alike else None
+
+
+def is_held_back(item: Item) -> bool:
+    """Whether the SDK lets a call wait whose arguments are no JSON object, whatever the policy."""
+    if not _is_function_call(item):
+        return False
+    text = _arguments_of(item)
+    try:
+        parse_arguments(text or "")
+    except ArgumentsRefused:
+        return False
+    except AdjudgeError:
+        return bool(text)
+    return False
+
+
+def held_back(item: Item) -> PendingApproval:
+    """Give what a person is shown of such a call."""
+    reason = "its arguments cannot be read; when the run goes on, the model is told so"
+    decision = Decision(Verdict.DENY, reason, ("<invalid_arguments>",))
+    request = ActionRequest(_name_of(item) or "", EMPTY, None, ExecutionContext(_NOBODY))
+    return PendingApproval(
+        f"{HELD_BACK}{item.call_id}", request, decision, "", call_id=item.call_id
+    )
+
+
+def _same_tool(item: Item, entry: LedgerEntry) -> bool:
+    return _name_of(item) == entry.tool
+
+
+def _same_arguments(item: Item, entry: LedgerEntry) -> bool:
+    try:
+        return canonical_json(parse_arguments(_arguments_of(item) or "{}")) == canonical_json(
+            entry.args
+        )
+    except AdjudgeError:
+        return False
+
+
+def _is_function_call(item: Item) -> bool:
+    raw = getattr(item, "raw_item", None)
+    if raw is None:
+        return True  # a realtime session has no other
+    kind = raw.get("type") if isinstance(raw, dict) else getattr(raw, "type", None)
+    return kind == "function_call"
+
+
+def _name_of(item: Item) -> str | None:
+    tool = getattr(item, "tool", None)
+    name: str | None = item.name if tool is None else tool.name
+    return name
+
+
+def _arguments_of(item: Item) -> str | None:
+    text: str | None = item.arguments
+    return text
