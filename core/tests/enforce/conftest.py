@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from adjudge._arguments.proposal import ProposedCall
+from adjudge._enforcement.approvals import pause_approval
 from adjudge._enforcement.guard import ToolGuard
+from adjudge._enforcement.runs import GovernedRun
 from adjudge._enforcement.tools import ToolSet, tool
 from adjudge._ledger.entries import MemoryLedger
 from adjudge._ledger.sqlite import SQLiteLedger
+from adjudge._types import ApprovalDecision
 from adjudge.policy import compile_policy
+
+GRANT = ApprovalDecision(True, "ana", "fine")
 
 TERMINAL = frozenset(
     {
@@ -158,3 +166,77 @@ def govern(door):
 def ledger(door, tmp_path):
     """Make an empty ledger: in memory for the async door, in a file for the sync one."""
     return MemoryLedger() if door == "async" else SQLiteLedger(tmp_path / "ledger.sqlite")
+
+
+class Desk:
+    """A framework whose runs can pause, at the points where it meets a guard."""
+
+    def __init__(self, bench, ledger, door):
+        self.bench = bench
+        self.ledger = ledger
+        self._sync = door == "sync"
+
+    def guard(self, *rules, **settings):
+        """Make a guard that pauses."""
+        settings.setdefault("on_approval", pause_approval(self.ledger))
+        return self.bench.guard(*rules, **settings)
+
+    def call(self, run, **changed):
+        """Propose to pay."""
+        fields = {
+            "tool": "pay",
+            "arguments": {"to": "x", "amount": 5},
+            "call_id": "c1",
+            "run": run,
+            "agent": "main",
+        }
+        return ProposedCall(**{**fields, **changed})
+
+    async def look(self, guard, call, **more):
+        """Ask whether a person must be asked."""
+        if self._sync:
+            return guard.pause_call_sync(call, **more)
+        return await guard.pause_call(call, **more)
+
+    async def body(self, guard, call, execute=None, **more):
+        """Come to the body's door."""
+        run = self._pay if execute is None else execute
+        if self._sync:
+            return guard.govern_call_sync(call, run, **more)
+
+        async def continuation(effective):
+            return run(effective)
+
+        return await guard.govern_call(call, continuation, **more)
+
+    async def reopen(self, guard, answers):
+        """Take up a run with people's answers."""
+        return guard.reopen_sync(answers) if self._sync else await guard.reopen(answers)
+
+    async def waiting(self, guard, run):
+        """Give what waits in a run."""
+        return guard.waiting_sync(run) if self._sync else await guard.waiting(run)
+
+    async def paused(self, guard, **changed):
+        """Begin a run whose call waits; give the call, to be proposed again, and what is pending.
+
+        The call of a run that was opened again is `replace(call, run=run)`.
+        """
+        call = self.call(GovernedRun(), **changed)
+        return call, (await self.body(guard, call)).pending
+
+    async def answered(self, guard, answer=GRANT, *, by=None, **changed):
+        """Begin a run, have its call answered (to the guard `by`), and give the call as it is now."""
+        call, pending = await self.paused(guard, **changed)
+        run = await self.reopen(by or guard, {pending.id: answer})
+        return replace(call, run=run)
+
+    def _pay(self, effective):
+        self.bench.ran.append(dict(effective.args))
+        return "paid"
+
+
+@pytest.fixture
+def desk(bench, ledger, door):
+    """Make a desk, its ledger empty."""
+    return Desk(bench, ledger, door)

@@ -21,7 +21,6 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from adjudge import AuditEvent, ToolGuard, compile_policy
 from adjudge_conformance.wire import Api, Exchange, Script, ScriptedCall, ScriptedServer, Turn
 
-
 Calls: TypeAlias = tuple[str, str] | ScriptedCall | tuple[ScriptedCall, ...]
 """A turn's calls: a tool with its argument text, a scripted call, or several."""
 

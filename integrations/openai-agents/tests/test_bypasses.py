@@ -60,7 +60,7 @@ FIELDS = {
     "is_enabled": "says whether the tool is offered",
     "tool_input_guardrails": "come before the body, which is judged after them",
     "tool_output_guardrails": "see the answer",
-    "needs_approval": "is refused",
+    "needs_approval": "comes before the body, which is judged after it",
     "timeout_error_function": "makes a text",
     "custom_data_extractor": "sees the answer",
 }

@@ -4,15 +4,17 @@ import asyncio
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
+    RunContextWrapper,
     Runner,
     RunResult,
+    RunState,
     function_tool,
 )
 from agents.result import RunResultBase
@@ -29,7 +31,10 @@ _NOT_UNICODE = Gap(
 )
 
 
-class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
+Target: TypeAlias = tuple[Agent[Any], Scene]
+
+
+class OpenAIAgentsDriver(Driver[Target]):
     """How an agent of the OpenAI Agents SDK is built and run."""
 
     name = "openai-agents"
@@ -38,7 +43,7 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
     apis = ("chat", "responses")
     gaps: Mapping[str, Gap] = {"arguments.lone-surrogate": _NOT_UNICODE}
 
-    def build(self, scene: Scene, base_url: str, guard: ToolGuard | None) -> tuple[Agent[Any], str]:
+    def build(self, scene: Scene, base_url: str, guard: ToolGuard | None) -> Target:
         """Make the agent, governed if there is a guard."""
         # No connection outlives its request, so each run may have an event loop of its own.
         closing = {"Connection": "close"}
@@ -50,33 +55,46 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
             http_client=DefaultAsyncHttpxClient(verify=False),  # nothing to verify on loopback
         )
         agent = _agent(scene.agent, scene.api, client)
-        return agent if guard is None else govern(agent, guard), scene.prompt
+        if guard is not None:
+            govern(agent, guard, context=None if scene.caller is None else _caller)
+        return agent, scene
 
-    def run(self, target: tuple[Agent[Any], str], style: Style) -> Outcome:
+    def run(self, target: Target, style: Style) -> Outcome:
         """Run the agent in the SDK's own loop."""
-        agent, prompt = target
-        config = RunConfig(tracing_disabled=True)
+        agent, scene = target
+        options = _options(scene)
         if style.is_sync:
-            return _from_plain_code(lambda: Runner.run_sync(agent, prompt, run_config=config))
+            return _from_plain_code(lambda: Runner.run_sync(agent, scene.prompt, **options))
         if not style.streamed:
-            return _outcome(asyncio.run(Runner.run(agent, prompt, run_config=config)))
-        return asyncio.run(_streamed(agent, prompt, config))
+            return _outcome(asyncio.run(Runner.run(agent, scene.prompt, **options)))
+        return asyncio.run(_streamed(agent, scene.prompt, options))
 
     def save(self, outcome: Outcome) -> bytes:
         """Give the SDK's own state, and under which ids which calls wait."""
         result: RunResult = outcome.native
-        state = result.to_state().to_json()
         ids = {each.call_id: each.id for each in pending(result)}
+        state = result.to_state().to_json(context_serializer=lambda _: {})
         return json.dumps({"state": state, "ids": ids}).encode()
 
-    def resume(
-        self, target: tuple[Agent[Any], str], saved: bytes, answers: Sequence[GivenAnswer]
-    ) -> Outcome:
+    def resume(self, target: Target, saved: bytes, answers: Sequence[GivenAnswer]) -> Outcome:
         """Go on with the SDK's own state."""
-        state = json.loads(saved)
-        given = {state["ids"][answer.call_id]: answer.decision for answer in answers}
-        config = RunConfig(tracing_disabled=True)
-        return _outcome(asyncio.run(resume(target[0], state["state"], given, run_config=config)))
+        agent, scene = target
+        held = json.loads(saved)
+        given = {held["ids"][answer.call_id]: answer.decision for answer in answers}
+        return _outcome(asyncio.run(resume(agent, held["state"], given, **_options(scene))))
+
+    def approve_natively(self, target: Target, saved: bytes) -> Outcome:
+        """Approve what waits by the SDK's own means alone, and go on."""
+        agent, scene = target
+
+        async def go_on() -> RunResult:
+            held = json.loads(saved)["state"]
+            state = await RunState.from_json(agent, held, context_override=scene.caller)
+            for item in state.get_interruptions():
+                state.approve(item)
+            return await Runner.run(agent, state, **_options(scene))
+
+        return _outcome(asyncio.run(go_on()))
 
     def transcript(self, outcome: Outcome) -> Mapping[str, Any]:
         """Give what the SDK tells its user."""
@@ -89,6 +107,14 @@ class OpenAIAgentsDriver(Driver[tuple[Agent[Any], str]]):
             "items": [item.type for item in result.new_items],
             "last agent": result.last_agent.name,
         }
+
+
+def _caller(context: RunContextWrapper[Any]) -> Any:
+    return context.context
+
+
+def _options(scene: Scene) -> dict[str, Any]:
+    return {"context": scene.caller, "run_config": RunConfig(tracing_disabled=True)}
 
 
 def _agent(made: SuiteAgent, api: str, client: AsyncOpenAI) -> Agent[Any]:
@@ -121,8 +147,8 @@ def _from_plain_code(run: Callable[[], RunResultBase]) -> Outcome:
         loop.close()
 
 
-async def _streamed(agent: Agent[Any], prompt: str, config: RunConfig) -> Outcome:
-    result = Runner.run_streamed(agent, prompt, run_config=config)
+async def _streamed(agent: Agent[Any], prompt: str, options: dict[str, Any]) -> Outcome:
+    result = Runner.run_streamed(agent, prompt, **options)
     kinds = [f"{event.type}.{getattr(event, 'name', '')}" async for event in result.stream_events()]
     return _outcome(result, tuple(kinds))
 

@@ -152,9 +152,7 @@ class TestVerdicts:
     def test_a_dry_run_without_a_shadow_denies(self, stage, starts, guard_of, called):
         """Nothing is previewed by chance."""
         with pytest.raises(HandoffDenied, match=r"\[denied\] "):
-            stage.run(
-                govern(starts(), guard_of({"id": "r", "match": TO_B, "decision": "dry_run"}))
-            )
+            stage.run(govern(starts(), guard_of({"id": "r", "match": TO_B, "decision": "dry_run"})))
         assert [] == called
 
     @pytest.mark.parametrize("granted", [True, False])

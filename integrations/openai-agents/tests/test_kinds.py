@@ -13,7 +13,9 @@ from agents import (
     CustomTool,
     FunctionTool,
     LocalShellTool,
+    RunConfig,
     RunContextWrapper,
+    Runner,
     ShellTool,
     function_tool,
 )
@@ -426,15 +428,28 @@ class TestGoverning:
 
         assert ([DENIED], []) == (stage.said, ran)
 
-    @pytest.mark.parametrize("needed", [True, lambda *_: True], ids=["always", "asked"])
+    @pytest.mark.parametrize(("rest", "said"), [("allow", "ran"), ("deny", "[denied] ")])
     @pytest.mark.parametrize("name", sorted(KINDS.keys() - {"local-shell"}))
-    def test_one_that_pauses_by_itself_is_refused(self, name, guard_of, ran, needed):
-        """A pause of the SDK's own comes before the guard, and is not supported yet."""
-        tool = KINDS[name].make(ran)
-        tool.needs_approval = needed
+    def test_an_approval_of_its_own_opens_no_way_round(
+        self, name, stage, guard_of, ran, rest, said
+    ):
+        """Law 3: the run waits as the tool says, and whoever approves, the policy has its say."""
+        kind = KINDS[name]
+        tool = kind.make(ran)
+        tool.needs_approval = True
+        stage.script("responses", a=[kind.call])
+        agent = govern(stage.agent("a", tools=[tool]), guard_of(rest=rest))
+        waiting = stage.run(agent)
+        before = list(ran)
+        state = waiting.to_state()
+        for item in waiting.interruptions:
+            state.approve(item)
 
-        with pytest.raises(GovernError):
-            govern(tool, guard_of())
+        asyncio.run(Runner.run(agent, state, run_config=RunConfig(tracing_disabled=True)))
+
+        assert ([], 1) == (before, len(waiting.interruptions))
+        assert stage.said[0].startswith(said)
+        assert ([kind.ran] if rest == "allow" else []) == ran
 
     def test_a_local_shell_has_neither_a_name_nor_a_pause_of_its_own(self, ran):
         """The SDK gives that kind one name, and no approval."""

@@ -3,13 +3,18 @@
 import asyncio
 import dataclasses
 import json
+import sqlite3
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from agents import (
     Agent,
+    ApplyPatchTool,
     CustomTool,
     FunctionTool,
+    LocalShellTool,
     RunConfig,
     RunContextWrapper,
     Runner,
@@ -17,6 +22,7 @@ from agents import (
     function_tool,
 )
 from agents.exceptions import UserError
+from agents.mcp import MCPServerStdio
 
 from adjudge import (
     AnswerError,
@@ -33,7 +39,7 @@ from adjudge import (
     pause_approval,
 )
 from adjudge_conformance.wire import ScriptedCall
-from adjudge_openai_agents import govern, pending, resume, resume_streamed
+from adjudge_openai_agents import HandoffDenied, govern, pending, resume, resume_streamed
 
 ASK = {"id": "ask", "match": {"tool": "pay"}, "decision": "approve_required", "reason": "money"}
 YES = ApprovalDecision(True, "ana")
@@ -55,11 +61,11 @@ class Desk:
         self.options: dict[str, Any] = {}
         self.helpers: list[Agent[Any]] = []
         self._guard_of = guard_of
-        self._ledger = folder / "ledger.db"
+        self.ledger = folder / "ledger.db"
 
     def guard(self):
         """Make a guard that pauses."""
-        return self._guard_of(*self.rules, on_approval=pause_approval(SQLiteLedger(self._ledger)))
+        return self._guard_of(*self.rules, on_approval=pause_approval(SQLiteLedger(self.ledger)))
 
     def pay(self, **fields: Any) -> FunctionTool:
         """Make the tool."""
@@ -536,3 +542,84 @@ def test_two_agents_whose_call_ids_repeat_are_the_sdks_to_refuse(desk):
 
     assert first.call_id == second.call_id
     assert desk.ran == []
+
+
+def test_an_edit_of_files_waits_and_goes_on(desk):
+    """The operation of a patch is what a person is asked about, and what the editor gets."""
+
+    class Editor:
+        def create_file(self, operation: Any) -> None:
+            desk.ran.append((operation.path, operation.diff))
+
+    desk.rules = [{**ASK, "match": {"tool": "apply_patch"}}]
+    desk.tools = [ApplyPatchTool(editor=Editor())]
+    operation = {"type": "create_file", "path": "a.md", "diff": "+hello"}
+    item = {"type": "apply_patch_call", "status": "completed", "operation": operation}
+    _waits_and_goes_on(desk, ScriptedCall("apply_patch", "", item=item))
+
+    assert desk.ran == [("a.md", "+hello")]
+
+
+def test_a_local_shell_that_would_have_to_wait_is_denied(desk, record):
+    """The SDK cannot pause before a local shell, so nobody is asked and nothing runs."""
+
+    def execute(request: Any) -> str:
+        desk.ran.append(request)
+        return "ran"
+
+    desk.rules = [{**ASK, "match": {"tool": "local_shell"}}]
+    desk.tools = [LocalShellTool(executor=execute)]
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    item = {"type": "local_shell_call", "status": "completed", "action": action}
+    desk.stage.script("responses", desk=[ScriptedCall("local_shell", "", item=item)])
+    desk.stage.run(desk.agent())
+
+    assert desk.ran == []
+    assert record.bodies("action.denied")[0]["code"] == "cannot_pause"
+
+
+def test_a_tool_of_a_server_waits_and_goes_on(desk, tmp_path):
+    """A tool of a local MCP server is made anew each turn, and waits like any other."""
+    desk.rules = [{**ASK, "match": {"tool": "erase", "tool.namespace": "notes"}}]
+    note = tmp_path / "note.txt"
+    program = str(Path(__file__).with_name("mcp_notes.py"))
+    params = {"command": sys.executable, "args": [program, str(note)]}
+    desk.stage.script(desk=[("erase", '{"name": "a"}')])
+
+    async def both() -> bool:
+        async with MCPServerStdio(params, name="notes") as server:
+            first = govern(desk.stage.agent("desk", mcp_servers=[server]), desk.guard())
+            result = await Runner.run(first, "Go.", run_config=CONFIG)
+            [waits] = pending(result)
+            written_before = note.exists()
+            second = govern(desk.stage.agent("desk", mcp_servers=[server]), desk.guard())
+            await resume(second, saved_of(result), {waits.id: YES}, run_config=CONFIG)
+            return written_before
+
+    assert asyncio.run(both()) is False
+    assert note.read_text() == "erase a False\n"
+
+
+def test_a_handoff_that_would_have_to_wait_is_denied(desk):
+    """The SDK cannot pause before a handoff, so nobody is asked and the agent does not change."""
+    desk.rules = [{**ASK, "match": {"tool": "transfer_to_other"}}]
+    desk.stage.script(desk=[("transfer_to_other", "{}")], other=[])
+    other = desk.stage.agent("other")
+    agent = govern(desk.stage.agent("desk", handoffs=[other]), desk.guard())
+
+    with pytest.raises(HandoffDenied) as denied:
+        desk.stage.run(agent)
+    assert denied.value.call.result.code == "cannot_pause"
+
+
+def test_a_question_that_is_put_twice_is_one_question(desk):
+    """The SDK may ask again whether a call waits: it is the same call, under the same id."""
+
+    async def ask_twice() -> list[bool]:
+        [tool] = govern([desk.pay()], desk.guard())
+        context = RunContextWrapper(None)
+        return [await tool.needs_approval(context, {"to": "bo"}, "c1") for _ in range(2)]
+
+    assert asyncio.run(ask_twice()) == [True, True]
+    with sqlite3.connect(desk.ledger) as database:
+        assert database.execute("SELECT count(*) FROM adjudge_entries").fetchone() == (1,)

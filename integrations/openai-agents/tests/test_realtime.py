@@ -1,4 +1,4 @@
-"""Realtime sessions: the SDK's own session and loop, on a transport that says what a script says."""
+"""Realtime sessions: the SDK's own session, on a transport that says what a script says."""
 
 import asyncio
 import sys
@@ -218,9 +218,7 @@ class TestTools:
                 transport = Transport(
                     ("erase", '{"name": "plan", "hard": true}'), ("erase", '{"name": "plan"}')
                 )
-                runner = RealtimeRunner(
-                    agent, model=transport, config={"async_tool_calls": False}
-                )
+                runner = RealtimeRunner(agent, model=transport, config={"async_tool_calls": False})
                 async with await runner.run():
                     await transport.call_next()
                     await transport.call_next()
@@ -241,6 +239,40 @@ class TestTools:
             settings = {"tools": govern([walk], guard_of(rest="deny"))}
             runner = RealtimeRunner(agent, model=transport, config={"async_tool_calls": False})
             async with await runner.run(model_config={"initial_model_settings": settings}):
+                await transport.call_next()
+            return transport.outputs
+
+        assert ["[denied] not permitted by policy"] == asyncio.run(session())
+        assert [] == ran
+
+    def test_an_approval_of_its_own_opens_no_way_round(self, walk, guard_of, ran):
+        """Law 3: whoever approves what a tool wants approved, the policy has its say."""
+        walk.needs_approval = True
+        agent = govern(RealtimeAgent(name="a", tools=[walk]), guard_of(rest="deny"))
+
+        async def session():
+            transport = Transport(("walk", "{}"))
+            runner = RealtimeRunner(agent, model=transport, config={"async_tool_calls": False})
+            async with await runner.run() as opened:
+                await transport.call_next()
+                before = list(transport.outputs)
+                await opened.approve_tool_call("call_0")
+            return before, transport.outputs
+
+        assert ([], ["[denied] not permitted by policy"]) == asyncio.run(session())
+        assert [] == ran
+
+    def test_an_agent_that_a_session_is_given_later_has_its_guard(self, walk, guard_of, ran):
+        """Law 3: a governed agent is governed in whichever session."""
+        later = govern(RealtimeAgent(name="b", tools=[walk]), guard_of(rest="deny"))
+
+        async def session():
+            transport = Transport(("walk", "{}"))
+            runner = RealtimeRunner(
+                RealtimeAgent(name="a"), model=transport, config={"async_tool_calls": False}
+            )
+            async with await runner.run() as opened:
+                await opened.update_agent(later)
                 await transport.call_next()
             return transport.outputs
 
@@ -392,4 +424,3 @@ class TestGoverning:
 
         assert asyncio.run(call()).startswith("[denied] ")
         assert [] == ran
-

@@ -138,6 +138,7 @@ class RunCall(Resumption):
             self.settings,
             entry.id,
             expected=EntryState.SUSPENDED if suspended else EntryState.ANSWERED,
+            in_run=True,
             next_seq=self._next_seq,
             go_on=claimed,
         )

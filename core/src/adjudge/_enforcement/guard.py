@@ -311,6 +311,7 @@ class ToolGuard:
             self._settings,
             pending_id,
             expected=EntryState.PAUSED,
+            in_run=False,
             next_seq=self._next_number,
             go_on=go_on,
         )

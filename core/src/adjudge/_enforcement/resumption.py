@@ -40,12 +40,14 @@ def claim_and_go_on(
     pending_id: str,
     *,
     expected: EntryState,
+    in_run: bool,
     next_seq: Callable[[], int],
     go_on: Callable[[LedgerEntry, str], Mediating],
 ) -> Mediating:
     """Claim the entry with that id and mediate what `go_on` makes of it and of its holder's name.
 
-    Where it cannot be claimed, say why, by value.
+    `in_run` says whether it must be part of a framework's run, or must not. Where it cannot be
+    claimed, say why, by value.
     """
     ledger = settings.ledger
     if ledger is None:
@@ -69,6 +71,11 @@ def claim_and_go_on(
         # Whether the claim went through is not known here; the ledger knows.
         yield from _give_back(ledger, pending_id, holder, expected)
         return Raised(error)
+    if in_run is (entry.run is None):
+        yield from _give_back(ledger, pending_id, holder, expected)
+        away = _TurnedAway(settings, pending_id, entry, next_seq())
+        why = "the call is part of a framework's run; resume that with the answer"
+        return (yield from away.tell("part_of_a_run", why))
     return (yield from go_on(entry, holder))
 
 

@@ -9,6 +9,7 @@ from agents import CustomTool
 from agents.tool_context import ToolContext
 
 from adjudge.integration import Effective, ProposedCall
+from adjudge_openai_agents._approval import Approval
 from adjudge_openai_agents._binding import Binding
 from adjudge_openai_agents._body import TypedBody, govern_copy
 
@@ -49,4 +50,16 @@ class GovernedCustomTool(TypedBody):
 
 def govern_custom_tool(tool: CustomTool, binding: Binding) -> CustomTool:
     """Give a governed copy of a custom tool."""
-    return govern_copy(tool, "on_invoke_tool", binding, GovernedCustomTool)
+    governed = govern_copy(tool, "on_invoke_tool", binding, GovernedCustomTool)
+    body, approval = governed.on_invoke_tool, governed.needs_approval
+    if (
+        governed is not tool
+        and isinstance(body, GovernedCustomTool)
+        and isinstance(approval, Approval)
+        and type(tool).runtime_needs_approval is not CustomTool.runtime_needs_approval
+    ):
+        # The editor of a sandbox asks its own setting about something else than the raw text.
+        governed.needs_approval = tool.needs_approval
+        whole = Approval(body, tool.runtime_needs_approval())
+        governed.runtime_needs_approval = lambda: whole  # type: ignore[method-assign]
+    return governed

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 from agents import ApplyPatchOperation, ApplyPatchResult, ApplyPatchTool, RunContextWrapper
 
 from adjudge import GovernedCall
-from adjudge.integration import Effective, ProposedCall
+from adjudge.integration import Effective, ProposedCall, canonical_json
 from adjudge_openai_agents._binding import Binding
 from adjudge_openai_agents._body import TypedBody, govern_copy
+from adjudge_openai_agents._runs import frame_of
 
 __all__ = ["GovernedEditor", "govern_apply_patch_tool"]
 
@@ -84,7 +85,9 @@ class GovernedEditor(TypedBody):
         return needs_approval
 
     async def _edit(self, kind: str, operation: ApplyPatchOperation) -> Any:
-        ids = [call_id for asked, call_id in _ASKED.get() if asked is operation]
+        context = operation.ctx_wrapper or RunContextWrapper(None)
+        noted = [call_id for asked, call_id in _ASKED.get() if asked is operation]
+        ids = noted or self._waiting(kind, operation, context)
 
         def run(effective: Effective) -> Any:
             args = effective.args
@@ -92,7 +95,19 @@ class GovernedEditor(TypedBody):
             return getattr(self._editor, args["type"])(replace(operation, **(left_out | args)))
 
         call = self.proposal(kind, operation, ids[0] if ids else None)
-        return await self._mediate(call, run, operation.ctx_wrapper or RunContextWrapper(None))
+        return await self._mediate(call, run, context)
+
+    def _waiting(
+        self, kind: str, operation: ApplyPatchOperation, context: RunContextWrapper[Any]
+    ) -> list[str | None]:
+        """Give the ids of such calls that waited: the SDK does not ask again about those."""
+        run = frame_of(context, self.binding.guard).run
+        args = canonical_json(self.proposal(kind, operation, None).arguments)
+        return [
+            entry.call_id
+            for entry in (() if run is None else run.entries)
+            if entry.tool == self.name and canonical_json(entry.args) == args
+        ]
 
     def _said(self, call: GovernedCall) -> ApplyPatchResult:
         return ApplyPatchResult(status="failed", output=call.text)
