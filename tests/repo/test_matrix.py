@@ -46,7 +46,17 @@ def test_an_integration_runs_at_its_oldest_and_newest(integration: Distribution)
 @each_integration
 def test_an_integration_has_its_row_in_the_demo(integration: Distribution) -> None:
     """The demo has an environment for the framework."""
-    assert tox_ini().has_section(f"testenv:demo-{integration.folder.name}")
+    (demo,) = (name for name in tox_ini().sections() if name.startswith("testenv:demo-"))
+
+    assert integration.folder.name in names(demo.removeprefix("testenv:demo-").strip("{}"))
+
+
+@each_integration
+def test_an_integration_is_tried_on_the_latest_release(integration: Distribution) -> None:
+    """The canary has an environment for the framework."""
+    canaries = names(tox_ini()["tox"]["labels"].partition("canary =")[2].partition("\n")[0])
+
+    assert f"canary-{integration.folder.name}" in canaries
 
 
 @each_integration

@@ -49,8 +49,8 @@ def test_the_report_has_every_integration_at_its_oldest_and_newest(report: dict[
     expected = {"reference"}
     for each in integrations():
         name = each.folder.name
-        framework = next(d for d in each.project["dependencies"] if d.startswith(f"{name}>="))
-        oldest = framework.removeprefix(f"{name}>=").partition(",")[0]
+        framework = next(d for d in each.project["dependencies"] if d.startswith(name))
+        oldest = framework.partition(">=")[2].partition(",")[0]
         oldest += ".0" * (2 - oldest.count("."))
         expected |= {f"{name} {oldest}", f"{name} {tox_ini().get('newest', name)}"}
 

@@ -225,10 +225,10 @@ class Desk:
         call = self.call(GovernedRun(), **changed)
         return call, (await self.body(guard, call)).pending
 
-    async def answered(self, guard, answer=GRANT, *, by=None, **changed):
-        """Begin a run, have its call answered (to the guard `by`), and give the call as it is now."""
+    async def answered(self, guard, answer=GRANT, **changed):
+        """Begin a run, have its call answered, and give the call as it is proposed now."""
         call, pending = await self.paused(guard, **changed)
-        run = await self.reopen(by or guard, {pending.id: answer})
+        run = await self.reopen(guard, {pending.id: answer})
         return replace(call, run=run)
 
     def _pay(self, effective):

@@ -20,13 +20,6 @@ CHANGES = {
     "previewed": ([{"decision": "dry_run"}], "policy_changed"),
     "asked-by-another-rule": ([{**ASK, "id": "other"}], "policy_changed"),
     "asked-of-others": ([{**ASK, "approvers": ["bo"]}], "policy_changed"),
-    "asked-about-other-arguments": (
-        [
-            {"decision": "transform", "transform": {"path": "args.amount", "set": 70}},
-            {"match": {"args.amount.gt": 60}, **ASK, "id": "r0"},
-        ],
-        "policy_changed",
-    ),
     "nothing-matches": ([], "denied"),
 }
 
@@ -36,8 +29,6 @@ async def test_a_policy_that_changed_meanwhile_is_heeded(bench, desk, change):
     """Fault B037: what is not the same ask denies, once, and the grant is gone."""
     rules, code = CHANGES[change]
     call = await desk.answered(desk.guard(ASK))
-    if change == "asked-about-other-arguments":
-        rules = [{**rules[0], "id": "t"}, rules[1]]
     changed = desk.guard(*rules)
 
     done = await desk.body(changed, call)
@@ -48,6 +39,33 @@ async def test_a_policy_that_changed_meanwhile_is_heeded(bench, desk, change):
     assert (Outcome.DENIED, code) == (done.outcome, done.result.code)
     assert "approval_spent" == again.result.code
     assert [] == bench.ran
+
+
+async def test_a_rewrite_that_changed_meanwhile_denies(bench, desk):
+    """The same asking rule with another digest is not what was approved."""
+
+    def rules(amount):
+        return [
+            {"decision": "transform", "transform": {"path": "args.amount", "set": amount}},
+            {"match": {"args.amount.gt": 60}, **ASK},
+        ]
+
+    call = await desk.answered(desk.guard(*rules(70)))
+
+    done = await desk.body(desk.guard(*rules(7000)), call)
+
+    assert ("policy_changed", []) == (done.result.code, bench.ran)
+
+
+async def test_a_rewritten_call_that_was_approved_runs_rewritten(bench, desk):
+    """Stored are the original arguments; the rewriting is judged and done again."""
+    rewrite = {"decision": "transform", "transform": {"path": "args.amount", "set": 70}}
+    guard = desk.guard(rewrite, {"match": {"args.amount.gt": 60}, **ASK})
+    call = await desk.answered(guard)
+
+    await desk.body(guard, call)
+
+    assert [{"to": "x", "amount": 70}] == bench.ran
 
 
 async def test_what_is_allowed_by_now_runs(bench, desk):
@@ -204,12 +222,21 @@ class TestRepeatedIds:
         pendings = [(await desk.body(guard, call)).pending for call in calls]
         again = await desk.reopen(guard, {pendings[0].id: GRANT})
 
-        done = await asyncio.gather(
-            *(desk.body(guard, replace(call, run=again)) for call in calls)
-        )
+        done = await asyncio.gather(*(desk.body(guard, replace(call, run=again)) for call in calls))
 
         assert ["", "unanswered"] == [each.result.code for each in done]
         assert 1 == len(bench.ran)
+
+    @pytest.mark.parametrize("other", ["run", "call"])
+    async def test_equal_calls_have_digests_of_their_own(self, desk, other):
+        """Clause 22: a digest binds what a person was shown to one occurrence."""
+        guard, run = desk.guard(ASK), GovernedRun()
+        call = desk.call(run)
+        equal = desk.call(run, call_id="c2") if other == "call" else desk.call(GovernedRun())
+
+        digests = {(await desk.body(guard, each)).pending.digest for each in (call, equal)}
+
+        assert 2 == len(digests)
 
     async def test_the_same_call_once_more_is_a_new_call(self, bench, desk):
         """Clause 22: what went on is over; proposed again under its old id, it is asked about."""

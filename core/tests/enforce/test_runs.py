@@ -129,7 +129,7 @@ class TestFirstLook:
         assert ["step.proposed", "action.denied"] == bench.kinds
 
     async def test_a_ledger_that_fails_leaves_nothing_waiting(self, bench, desk, monkeypatch):
-        """Law 4: what cannot be entered cannot be granted, and does not run."""
+        """Laws 4, 7: what cannot be entered is denied at the body, and has one end on record."""
         guard, run = desk.guard(ASK), GovernedRun()
 
         def fail(_):
@@ -138,11 +138,11 @@ class TestFirstLook:
         monkeypatch.setattr(desk.ledger, "add", fail)
 
         looked = await desk.look(guard, desk.call(run))
-        done = await desk.body(guard, desk.call(run, may_pause=False))
+        done = await desk.body(guard, desk.call(run))
 
-        assert (None, "cannot_pause") == (looked, done.result.code)
+        assert (None, "ledger_failed") == (looked, done.result.code)
         assert ([], ()) == (bench.ran, run.entries)
-        assert bench.kinds.count("step.proposed") == len(bench.terminals)
+        assert ["step.proposed", "policy.evaluated", "action.denied"] == bench.kinds
 
     @pytest.mark.parametrize("kind", PAUSED)
     async def test_a_required_record_that_fails_leaves_nothing_waiting(self, bench, desk, kind):
@@ -155,10 +155,11 @@ class TestFirstLook:
         guard, run = desk.guard(ASK, sinks=[required_sink(sink)]), GovernedRun()
 
         looked = await desk.look(guard, desk.call(run))
-        states = [entry.state for entry in desk.ledger.of_run(run.id)]
+        done = await desk.body(guard, desk.call(run))
+        states = {entry.state for entry in desk.ledger.of_run(run.id)}
 
-        assert (None, ()) == (looked, run.entries)
-        assert [] == [state for state in states if state is not EntryState.FINISHED]
+        assert (None, "record_failed", ()) == (looked, done.result.code, run.entries)
+        assert ([], set()) == (bench.ran, states - {EntryState.FINISHED})
 
 
 class TestPausing:
@@ -205,6 +206,15 @@ class TestPausing:
         assert () == await desk.waiting(desk.bench.guard(ASK), call.run.id)
 
 
+EDITS = {
+    "allowed": ({"to": "bo", "amount": 1}, None),
+    "asks-the-same": ({"to": "bo", "amount": 70}, None),
+    "denied": ({"to": "mallory", "amount": 1}, "edit_denied"),
+    "asks-otherwise": ({"to": "bo", "amount": 7000}, "edit_denied"),
+    "rewritten": ({"to": "cy", "amount": 1}, "edit_denied"),
+}
+
+
 class TestGoingOn:
     @pytest.mark.parametrize("looks", [False, True], ids=["at-the-body", "after-a-look"])
     async def test_a_granted_call_runs_once_as_the_same_call(self, bench, desk, looks):
@@ -247,14 +257,6 @@ class TestGoingOn:
         assert "[denied] approval refused by ana: no" == done.text
         assert ([], ["action.denied"]) == (bench.ran, bench.terminals)
 
-    EDITS = {
-        "allowed": ({"to": "bo", "amount": 1}, None),
-        "asks-the-same": ({"to": "bo", "amount": 70}, None),
-        "denied": ({"to": "mallory", "amount": 1}, "edit_denied"),
-        "asks-otherwise": ({"to": "bo", "amount": 7000}, "edit_denied"),
-        "rewritten": ({"to": "cy", "amount": 1}, "edit_denied"),
-    }
-
     @pytest.mark.parametrize("edit", EDITS)
     async def test_an_edit_is_judged_as_a_call_of_its_own(self, bench, desk, edit):
         """Clause 23: allow, or the same asking rule, runs as edited; anything else denies."""
@@ -269,7 +271,7 @@ class TestGoingOn:
             },
             {"decision": "allow"},
         )
-        args, code = self.EDITS[edit]
+        args, code = EDITS[edit]
         answer = ApprovalDecision(True, "ana", edited_args=args)
         call = await desk.answered(guard, answer, arguments={"to": "x", "amount": 80})
 

@@ -18,8 +18,15 @@ from agents.realtime import (
 from agents.tool_context import ToolContext
 from pydantic import BaseModel
 
-from adjudge import ApprovalDecision, CallContext, GovernError, Principal
-from adjudge_openai_agents import HandoffDenied, govern
+from adjudge import (
+    ApprovalDecision,
+    CallContext,
+    GovernError,
+    Principal,
+    SQLiteLedger,
+    pause_approval,
+)
+from adjudge_openai_agents import HandoffDenied, govern, pending, resume_realtime
 
 DENIED = "[denied] not here"
 
@@ -80,6 +87,13 @@ def run(agent, *calls, context=None, **config):
         return transport
 
     return asyncio.run(session())
+
+
+async def _approval_event(session):
+    async for event in session:
+        if event.type == "tool_approval_required":
+            return event
+    raise AssertionError("the session ended without asking")
 
 
 @pytest.fixture
@@ -162,6 +176,47 @@ class TestTools:
 
         assert output.startswith(said)
         assert granted == bool(ran)
+
+    @pytest.mark.parametrize(("granted", "said"), [(True, "walked"), (False, "[denied] ")])
+    def test_a_session_waits_for_an_answer(self, walk, guard_of, ran, tmp_path, granted, said):
+        """The session says that a call waits, and goes on with an answer that the ledger has."""
+        ledger = SQLiteLedger(tmp_path / "ledger.db")
+        guard = guard_of(rule("walk", "approve_required"), on_approval=pause_approval(ledger))
+        agent = govern(RealtimeAgent(name="a", tools=[walk]), guard)
+
+        async def session():
+            transport = Transport(("walk", "{}"))
+            runner = RealtimeRunner(agent, model=transport, config={"async_tool_calls": False})
+            async with await runner.run() as live:
+                await transport.call_next()
+                event = await _approval_event(live)
+                [waits] = pending(event)
+                answer = ApprovalDecision(granted, "ana")
+                await resume_realtime(agent, live, {waits.id: answer})
+            return waits, transport.outputs
+
+        waits, (output,) = asyncio.run(session())
+
+        assert dict(waits.decision.effective_args) == {"path": "/etc"}
+        assert output.startswith(said)
+        assert granted == bool(ran)
+
+    def test_the_sessions_own_approval_alone_grants_nothing(self, walk, guard_of, ran, tmp_path):
+        """Law 4: what the policy asks about is not the session's to approve."""
+        ledger = SQLiteLedger(tmp_path / "ledger.db")
+        guard = guard_of(rule("walk", "approve_required"), on_approval=pause_approval(ledger))
+        agent = govern(RealtimeAgent(name="a", tools=[walk]), guard)
+
+        async def session():
+            transport = Transport(("walk", "{}"))
+            runner = RealtimeRunner(agent, model=transport, config={"async_tool_calls": False})
+            async with await runner.run() as live:
+                await transport.call_next()
+                await live.approve_tool_call("call_0")
+            return transport.outputs
+
+        assert asyncio.run(session())[0].startswith("[denied] ")
+        assert [] == ran
 
     def test_calls_that_run_beside_the_session_are_governed(self, walk, guard_of, ran):
         """Law 3: so they are where the session does not wait for them, as it does by default."""
@@ -382,6 +437,19 @@ class TestHandoffs:
         with pytest.raises(HandoffDenied):
             run(agent, ("transfer_to_b", "{}"))
         assert RealtimeAgent is not type(other)
+
+    def test_one_that_an_agent_gets_later_is_governed(self, guard_of):
+        """Law 3: so it is where the session has its handoffs before its instructions."""
+
+        async def instruct(_context, _agent) -> str:
+            await asyncio.sleep(0)  # whoever runs beside it comes first
+            return "Be kind."
+
+        agent = govern(RealtimeAgent(name="a", instructions=instruct), guard_of(rest="deny"))
+        agent.handoffs.append(RealtimeAgent(name="b"))
+
+        with pytest.raises(HandoffDenied):
+            run(agent, ("transfer_to_b", "{}"))
 
 
 class TestGoverning:

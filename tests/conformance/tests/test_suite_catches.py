@@ -3,7 +3,7 @@
 import pytest
 
 from adjudge_conformance.case import load_cases
-from adjudge_conformance.faults import FAULTS
+from adjudge_conformance.faults import FAULTS, FAULTS_AT_THE_DOOR
 from adjudge_conformance.reference import ReferenceDriver
 from adjudge_conformance.wire import ScriptedServer
 from adjudge_conformance.worker import Workers
@@ -23,7 +23,10 @@ def workers():
         yield running
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+ALL = (*FAULTS, *FAULTS_AT_THE_DOOR)
+
+
+@pytest.mark.parametrize("fault", ALL, ids=[fault.name for fault in ALL])
 def test_fault_fails_exactly_its_cases(fault, server, workers, tmp_path):
     """No case misses the fault that it is there for, and none fails for another's."""
     assert fault.expected(ReferenceDriver) == fault.failing(
@@ -33,7 +36,7 @@ def test_fault_fails_exactly_its_cases(fault, server, workers, tmp_path):
 
 def test_every_fault_has_a_case_that_notices():
     """A fault that no case is expected to notice would show nothing."""
-    assert all(fault.expected(ReferenceDriver) for fault in FAULTS)
+    assert all(fault.expected(ReferenceDriver) for fault in ALL)
 
 
 def test_every_case_notices_some_fault():

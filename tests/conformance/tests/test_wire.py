@@ -248,3 +248,59 @@ class TestExtractors:
         as_responses = WireRequest("responses", json.dumps({"tools": [inner]}).encode())
 
         assert {"pay": inner} == as_chat.tools == as_responses.tools
+
+
+SHELL = {"type": "shell_call", "action": {"commands": ["ls"]}}
+
+
+class TestItemsOfTheirOwn:
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_call_may_have_further_fields(self, opened, stream):
+        """A namespace and the like stand beside those of a function's call."""
+        call = ScriptedCall("find", "{}", item={"namespace": "crm"})
+        exchange = opened({"m": [Turn((call,))]}, "responses")
+
+        answer = responses(exchange, stream=stream)
+
+        assert '"namespace": "crm"' in answer
+        assert '"type": "function_call"' in answer
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_call_may_be_another_item(self, opened, stream):
+        """A shell's call is no function's, and has the id of its turn."""
+        exchange = opened({"m": [Turn((ScriptedCall("shell", "", item=SHELL),))]}, "responses")
+
+        answer = responses(exchange, stream=stream)
+
+        assert '"commands": ["ls"]' in answer
+        assert '"type": "function_call"' not in answer
+        assert f'"call_id": "{call_id("m", "hello", 0, 0)}"' in answer
+
+    def test_the_next_turn_follows_its_answer(self, opened):
+        """Such a call is part of the history as any other is."""
+        turns = [Turn((ScriptedCall("shell", "", item=SHELL),)), Turn(text="done")]
+        exchange = opened({"m": turns}, "responses")
+        identity = call_id("m", "hello", 0, 0)
+        output = {"stdout": "a", "stderr": "b", "outcome": {"type": "exit", "exit_code": 0}}
+
+        answer = responses(
+            exchange,
+            {**SHELL, "call_id": identity},
+            {"type": "shell_call_output", "call_id": identity, "output": [output]},
+        )
+
+        assert "done" in answer
+        (call,) = exchange.requests[-1].calls
+        assert ("shell_call", '{"commands": ["ls"]}', "ab") == (
+            call.tool,
+            call.arguments,
+            call.output,
+        )
+
+    def test_chat_completions_have_no_such_items(self, opened):
+        """A script that asks for one there is told so."""
+        exchange = opened({"m": [Turn((ScriptedCall("shell", "", item=SHELL),))]}, "chat")
+
+        with pytest.raises(urllib.error.HTTPError):
+            chat(exchange)
+        assert "item of its own" in exchange.problems[0]

@@ -46,7 +46,7 @@ def trial(tmp_path):
 def test_run_is_resumed_in_another_process(trial):
     """Clause 24: neither part runs in this process, nor both in one."""
     started, job, workers = trial(DriverInATestFile)
-    resumed = workers.resume(job, started)
+    resumed = workers.resume(job, started.saved_bytes)
 
     assert started.paused
     assert "All done." == resumed.final
@@ -56,7 +56,7 @@ def test_run_is_resumed_in_another_process(trial):
 def test_body_is_seen_with_the_process_that_ran_it(trial):
     """A spy's trace names the process of the resumption."""
     started, job, workers = trial(ReferenceDriver)
-    resumed = workers.resume(job, started)
+    resumed = workers.resume(job, started.saved_bytes)
     (seen,) = job.bench.spies.sightings
 
     assert ("pay", resumed.process, 1) == (seen.tool, seen.process, seen.attempt)
@@ -70,6 +70,27 @@ def test_failure_is_reported_and_the_worker_goes_on(trial):
     assert "the framework is broken" in failed.error
     assert started.paused
     assert failed.process == started.process
+
+
+def test_run_is_resumed_in_two_processes_at_once(trial):
+    """Both processes get the same bytes at the same time, and both say what came of it."""
+    started, job, workers = trial(ReferenceDriver)
+    resumed = workers.resume_at_once(job, started.saved_bytes)
+
+    assert ["All done."] * 2 == [report.final for report in resumed]
+    assert 3 == len({os.getpid(), *(report.process for report in resumed)})
+    assert ["pay"] == [seen.tool for seen in job.bench.spies.sightings]
+
+
+def test_rounds_take_turns_between_the_processes(trial):
+    """What one process left waiting is taken up by the other."""
+    started, job, workers = trial(ReferenceDriver)
+    resumed = [
+        workers.resume(job, started.saved_bytes, number=number).process for number in (1, 2, 3)
+    ]
+
+    assert [started.process] == [pid for pid in resumed if pid != resumed[0]]
+    assert resumed[0] == resumed[2]
 
 
 def test_attempts_at_the_same_call_are_numbered(tmp_path):

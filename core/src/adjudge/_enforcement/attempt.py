@@ -224,7 +224,8 @@ class Attempt:
         if entry.state is not EntryState.CLAIMED:
             # Nobody has answered; or our own claim went through, and its answer was cut off.
             yield from self.claim_entry(entry.state)
-        self.entry = None
+        # One that waits again is still ours to finish, should this be cancelled meanwhile.
+        self.entry = None if state is EntryState.FINISHED else replace(entry, state=state)
         ours = yield UseLedger(
             ledger.settle,
             (entry.id,),
@@ -236,6 +237,7 @@ class Attempt:
             },
             may_block=True,
         )
+        self.entry = None
         if not ours:
             yield UseLedger(
                 ledger.expire, (entry.id,), {"now": self.settings.now()}, may_block=True

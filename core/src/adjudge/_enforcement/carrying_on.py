@@ -68,6 +68,8 @@ class RunCall(Resumption):
                 return (yield from self._go_on(entry))
             look = self._run.look_at(occurrence)
             if look is not None:
+                if look.denied is not None:
+                    return look.denied
                 self.seq = look.seq
                 if look.caller is not None:
                     caller = look.caller
@@ -103,7 +105,11 @@ class RunCall(Resumption):
             return None
         steps = self._pausing(reading, context, request, decision, approval)
         paused = yield from self.guarded(steps)
-        return paused if isinstance(paused, Raised) else paused.pending
+        if isinstance(paused, Raised):
+            return paused
+        if paused.pending is None:
+            self._run.looked(occurrence, Look(self.seq, self.caller, paused))
+        return paused.pending
 
     def _pausing(
         self,

@@ -54,9 +54,9 @@ async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -
             else:
                 outcome = await _perform(effect, recorder)
             advance = steps.send
-        except GeneratorExit as error:
-            # The coroutine is being closed: nothing can be awaited, but the record can be written.
-            _close(steps, recorder, error)
+        except GeneratorExit:
+            # The coroutine is being closed: nothing can be awaited, but records can be written.
+            _close(steps, recorder)
             raise
         except BaseException as error:
             advance, outcome = steps.throw, error
@@ -293,21 +293,31 @@ def _resolved(effect: Resolve) -> dict[str, str]:
     return found
 
 
-def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, error: GeneratorExit) -> None:
+def _close(steps: Generator[Effect, Any, Any], recorder: Recorder) -> None:
     advance: Callable[[Any], Any] = steps.throw
-    outcome: Any = error
+    # A GeneratorExit would close the steps within steps, which could then put nothing down.
+    outcome: Any = asyncio.CancelledError("the coroutine is being closed")
     while True:
         try:
             effect = advance(outcome)
         except StopIteration:
             return
         try:
-            if not isinstance(effect, Emit):
-                raise error
-            recorder.emit_sync(effect.event)
-            advance, outcome = steps.send, None
+            outcome = _perform_closing(effect, recorder)
+            advance = steps.send
         except BaseException as failed:
             advance, outcome = steps.throw, failed
+
+
+def _perform_closing(effect: Any, recorder: Recorder) -> Any:
+    """Do what can be done without awaiting anything."""
+    if isinstance(effect, Emit):
+        return recorder.emit_sync(effect.event)
+    if isinstance(effect, UseLedger) and not is_async(effect.function):
+        value = effect.function(*effect.args, **effect.kwargs)
+        if not inspect.isawaitable(value):
+            return value
+    raise RuntimeError("The call is being closed.")
 
 
 def _ended(value: T | Raised) -> T:

@@ -82,8 +82,9 @@ def enter(
         reason=decision.reason,
         final_args=final,
     )
-    yield UseLedger(settings.ledger.add, (entry,), may_block=True)
+    # Known before it is added: a cancellation meanwhile must find it, to finish it.
     attempt.entry = entry
+    yield UseLedger(settings.ledger.add, (entry,), may_block=True)
     return entry
 
 

@@ -17,7 +17,7 @@ from adjudge._enforcement.effects import Effect, UseLedger
 from adjudge._enforcement.keeping import pending_of
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry
-from adjudge._types import ApprovalDecision, CallContext, PendingApproval
+from adjudge._types import ApprovalDecision, CallContext, GovernedCall, PendingApproval
 from adjudge._values import freeze_object
 from adjudge.errors import AnswerError, ArgumentsRefused, EphemeralLedgerWarning, LedgerError
 
@@ -27,10 +27,14 @@ Answers = Mapping[str, ApprovalDecision]
 
 
 class Look(NamedTuple):
-    """What a first look at a call found out, for the judging at its body."""
+    """What a first look at a call found out, for the judging at its body.
+
+    `denied` is the call where it should have been left waiting and could not be.
+    """
 
     seq: int
     caller: CallContext | None
+    denied: GovernedCall | None = None
 
 
 class GovernedRun:

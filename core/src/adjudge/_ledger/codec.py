@@ -34,27 +34,27 @@ def encode_entry(entry: LedgerEntry) -> str:
     fields = {name: getattr(entry, name) for name in _FIELDS if name != "principal"}
     fields["version"] = _VERSION
     fields["principal"] = {"kind": who.kind, "id": who.id, "name": who.name}
-    try:
-        text = canonical_json(fields)
-    except ArgumentsRefused as error:
-        raise LedgerError(f"The entry {entry.id!r} cannot be stored: {error}") from None
-    # Inside a text the quotes would be escaped, so this can be nothing but the marker itself.
-    if _OPAQUE in text:
-        raise LedgerError(
-            f"The entry {entry.id!r} cannot be stored: its arguments hold a secret, "
-            "which a ledger never gets to see."
-        )
-    return text
+    return _storable(fields, f"The entry {entry.id!r}")
 
 
 def encode_answers(id: str, answers: Sequence[ApprovalDecision]) -> str:
     """Write an entry's answers; raises `LedgerError` for edits that JSON lacks."""
+    given = [{name: getattr(answer, name) for name in _ANSWER} for answer in answers]
+    return _storable(given, f"The answer to {id!r}")
+
+
+def _storable(value: object, what: str) -> str:
     try:
-        return canonical_json(
-            [{name: getattr(answer, name) for name in _ANSWER} for answer in answers]
-        )
+        text = canonical_json(value)
     except ArgumentsRefused as error:
-        raise LedgerError(f"The answer to {id!r} cannot be stored: {error}") from None
+        raise LedgerError(f"{what} cannot be stored: {error}") from None
+    # Inside a text the quotes would be escaped, so this can be nothing but the marker itself.
+    if _OPAQUE in text:
+        raise LedgerError(
+            f"{what} cannot be stored: its arguments hold a secret, which a ledger never gets "
+            "to see."
+        )
+    return text
 
 
 def decode_entry(

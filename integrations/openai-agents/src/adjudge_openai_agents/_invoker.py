@@ -55,8 +55,7 @@ class GovernedInvoker(GovernedBody):
         self._sdk_reads = self._parameters is not None or (
             origin is not None and origin.type is not ToolOriginType.FUNCTION and _is_sdks(tool)
         )
-        # The SDK has no public mark of an agent as a tool; a test fails if this one moves.
-        self.nests = bool(getattr(tool, "_is_agent_tool", False))
+        self.nests = origin is not None and origin.type is ToolOriginType.AGENT_AS_TOOL
         self._body, self._answer = _around_failures(tool, self._judge)
         # The SDK reads off the signature which context object the invoker wants: the inner one's.
         self.__signature__ = inspect.signature(tool.on_invoke_tool)

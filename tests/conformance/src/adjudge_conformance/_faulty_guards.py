@@ -47,7 +47,7 @@ class _AroundTheDoors(ToolGuard):
     def govern_call_sync(self, call: ProposedCall, execute: Execute, **more: Any) -> GovernedCall:
         """Go through the door of plain code."""
         done = super().govern_call_sync(*self.enter(call, execute), **more)
-        return _at_once(self.leave(done, lambda: execute(_as_judged(done))))
+        return at_once(self.leave(done, lambda: execute(_as_judged(done))))
 
 
 class RunsOnDeny(_AroundTheDoors):
@@ -56,7 +56,7 @@ class RunsOnDeny(_AroundTheDoors):
     async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
         """Run it, and say that it was denied; what could not be read is nothing to run it with."""
         if done.outcome is Outcome.DENIED and done.result.code != "refused_arguments":
-            await _quietly(execute)
+            await quietly(execute)
         return done
 
 
@@ -66,7 +66,7 @@ class RunsShadowAndTool(_AroundTheDoors):
     async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
         """Run it, and show the preview."""
         if done.outcome is Outcome.PREVIEWED:
-            await _quietly(execute)
+            await quietly(execute)
         return done
 
 
@@ -86,7 +86,7 @@ class IgnoresErroredRules(_AroundTheDoors):
     async def leave(self, done: GovernedCall, execute: Callable[[], Any]) -> GovernedCall:
         """Run the body after all."""
         if any(rule.startswith("<rule_error") for rule in done.decision.matched_rules):
-            await _quietly(execute)
+            await quietly(execute)
         return done
 
 
@@ -97,7 +97,7 @@ class RunsTwice(_AroundTheDoors):
         """Run it once for nothing."""
 
         async def twice(effective: Effective) -> Any:
-            await _quietly(lambda: execute(effective))
+            await quietly(lambda: execute(effective))
             return await _value(execute(effective))
 
         return call, _as_either(execute, twice)
@@ -181,6 +181,21 @@ class PreviewsWithTheBody(ToolGuard):
         )
 
 
+class SkipsObligations(ToolGuard):
+    """What a rule obliges to is said to be done, and is not."""
+
+    def __init__(self, *, obligations: Mapping[str, Any], **more: Any) -> None:
+        super().__init__(obligations=dict.fromkeys(obligations, lambda *_: None), **more)
+
+
+class HearsOneLayer(ToolGuard):
+    """Of several layers only the first is heard."""
+
+    def __init__(self, *, policy: Any, **more: Any) -> None:
+        layers = getattr(policy, "layers", ())
+        super().__init__(policy=layers[0][1] if layers else policy, **more)
+
+
 class DropsTerminalEvents(ToolGuard):
     """The record lacks how calls end."""
 
@@ -260,10 +275,10 @@ def _as_either(execute: Execute, wrong: Callable[[Effective], Coroutine[Any, Any
     """A wrong continuation that is plain where the right one is."""
     if inspect.iscoroutinefunction(execute):
         return wrong
-    return lambda effective: _at_once(wrong(effective))
+    return lambda effective: at_once(wrong(effective))
 
 
-def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that has nothing to wait for, as it has not in plain code."""
     try:
         coroutine.send(None)
@@ -276,7 +291,7 @@ async def _value(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-async def _quietly(execute: Callable[[], Any]) -> None:
+async def quietly(execute: Callable[[], Any]) -> None:
     # The suite's own failing body is no fault of the guard.
     with contextlib.suppress(ValueError):
         await _value(execute())

@@ -38,5 +38,6 @@ RESULTS: Mapping[str, Callable[..., Any]] = {
     "label_notes": _label_notes,
     "find_notes": found_notes,
     "boom": _boom,
+    "leave": lambda: "left",
     "glance": lambda key: f"glanced at {key}",
 }

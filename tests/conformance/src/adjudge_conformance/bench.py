@@ -140,7 +140,7 @@ class Bench:
             environment="test",
             workspace=str(self.folder),
             on_approval=pause_approval(ledger) if ledger else self._approver(),
-            sinks=(self._sink,),
+            sinks=(_Record(self.folder / "events.jsonl"),),
             ledger=ledger,
             obligations={"note": self._note, "fail": _fail},
         )
@@ -162,11 +162,6 @@ class Bench:
 
     def _tools(self) -> dict[str, SuiteTool]:
         return suite_tools(self.spies, coroutines=self.cell.coroutines)
-
-    def _sink(self, event: AuditEvent) -> None:
-        call = [event.correlation_id, event.seq]
-        line = {"call": call, "kind": event.kind, "body": event.body}
-        append_line(self.folder / "events.jsonl", json.loads(json.dumps(line, default=str)))
 
     def _approver(self) -> Callable[[ApprovalRequest], Awaitable[Any]]:
         waiting = list(self.cell.case.answers)
@@ -190,6 +185,20 @@ class Bench:
             )
 
         return approver
+
+
+class _Record:
+    """A sink that has written each event before the call goes on, also when that is cancelled."""
+
+    never_blocks = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, event: AuditEvent) -> None:
+        call = [event.correlation_id, event.seq]
+        line = {"call": call, "kind": event.kind, "body": event.body}
+        append_line(self._path, json.loads(json.dumps(line, default=str)))
 
 
 def _fail(*_: object) -> None:

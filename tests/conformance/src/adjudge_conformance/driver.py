@@ -81,7 +81,7 @@ class Outcome:
     native: Any = None
     paused: bool = False
     stream: tuple[str, ...] = ()
-    raised: Exception | None = None
+    raised: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from adjudge import ToolGuard
 from adjudge_conformance import _faulty_guards as guards
+from adjudge_conformance import _faulty_resumptions as resumptions
 from adjudge_conformance.bench import Bench
 from adjudge_conformance.case import Case, load_cases
 from adjudge_conformance.cells import Cell, cells_of, gap_for
@@ -24,7 +25,7 @@ from adjudge_conformance.trial import Trial
 from adjudge_conformance.wire import ScriptedServer
 from adjudge_conformance.worker import OneProcess, Workers
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["FAULTS", "FAULTS_AT_THE_DOOR", "Fault"]
 
 
 def _is_the_frameworks(case: Case) -> bool:
@@ -37,7 +38,8 @@ class Fault:
     """One fault: what is wrong, and which cases must fail for it.
 
     `notices` tells it of a case; where `undecided` does, it depends on the framework whether the
-    fault shows. `trial` and `workers` are for faults of what is around the guard.
+    fault shows. Only cases `among` those that the fault could touch are tried. `trial` and
+    `workers` are for faults of what is around the guard.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Fault:
     notices: Callable[[Case], bool]
     guard: type[ToolGuard] = ToolGuard
     undecided: Callable[[Case], bool] = _is_the_frameworks
+    among: Callable[[Case], bool] = lambda case: True
     trial: type[Trial] = Trial
     workers: type[Workers] = Workers
 
@@ -83,7 +86,8 @@ class Fault:
         return [
             case
             for case in load_cases()
-            if not self.undecided(case)
+            if self.among(case)
+            and not self.undecided(case)
             and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
         ]
 
@@ -110,14 +114,29 @@ class _TellsAnotherSchema(Trial):
 
 
 def _ends(*kinds: str) -> Callable[[Case], bool]:
-    """Cases that run once and in which some call ends so."""
-    return lambda case: (
-        case.kind == "verdict" and any(expect.events[-1] in kinds for expect in case.expect)
-    )
+    """Cases in which some call ends so."""
+    return lambda case: any(expect.events[-1] in kinds for expect in case.expect)
+
+
+def _is_compared(case: Case) -> bool:
+    """Whether more than what ran is compared: in odd resumptions the rest is left open."""
+    return case.resumption in ("once", "again")
 
 
 def _ends_in_an_action(case: Case) -> bool:
-    return any(expect.events[-1].startswith("action.") for expect in case.expect)
+    ends = [expect.events[-1] for expect in case.expect]
+    return _is_compared(case) and any(end.startswith("action.") for end in ends)
+
+
+def _denies(case: Case) -> bool:
+    """Cases in which a call is denied, be it because it had its turn before."""
+    turned_away = case.resumption in ("again", "at once")
+    return turned_away or _ends("action.denied", "approval.expired")(case)
+
+
+def _may_deny(case: Case) -> bool:
+    """Cases in which it is the framework's affair whether a call is denied or waits again."""
+    return _is_the_frameworks(case) or case.resumption in ("natively", "tampered")
 
 
 def _is(*ids: str) -> Callable[[Case], bool]:
@@ -126,22 +145,26 @@ def _is(*ids: str) -> Callable[[Case], bool]:
 
 def _denied_after_parsing(case: Case) -> bool:
     # Arguments that were refused are not there to run a body with.
-    return _ends("action.denied")(case) and not case.id.startswith("arguments.")
+    return _denies(case) and not case.id.startswith("arguments.")
 
 
 def _runs(case: Case) -> bool:
-    """Cases in which a body runs through a door of the guard, and not because it was resumed."""
+    """Cases in which a body runs through a door of the guard."""
     if case.kind == "transparent":
         return bool(case.runs)
-    return any(each.runs and "approval.pending" not in each.events for each in case.expect)
+    return any(each.runs for each in case.expect)
 
 
 def _returns(case: Case) -> bool:
-    return _runs(case) and "boom" not in case.tools
+    return _runs(case) and _is_compared(case) and not {"boom", "leave"} & {*case.tools}
 
 
 def _runs_with_texts(case: Case) -> bool:
-    return _runs(case) and "label_notes" not in case.tools
+    return _runs(case) and not {"label_notes", "leave"} & {*case.tools}
+
+
+def _pauses(case: Case) -> bool:
+    return case.kind == "pause"
 
 
 def _fault(
@@ -151,8 +174,13 @@ def _fault(
 
 
 FAULTS = (
-    _fault("runs-on-deny", guards.RunsOnDeny, _denied_after_parsing),
-    _fault("runs-twice", guards.RunsTwice, _runs),
+    _fault("runs-on-deny", guards.RunsOnDeny, _denied_after_parsing, undecided=_may_deny),
+    _fault(
+        "runs-twice",
+        guards.RunsTwice,
+        # A body that leaves the run the first time does not come to a second.
+        lambda case: "leave" not in case.tools and (_runs(case) or bool(case.helper)),
+    ),
     _fault(
         "loses-transforms",
         guards.LosesTransforms,
@@ -162,6 +190,9 @@ FAULTS = (
             "transform.delete-gives-the-default",
             "transform.then-asks",
             "approve.edit-is-judged-again",
+            "layers.transforms-compose",
+            "obligation.sees-the-rewritten-call",
+            "pause.edit-runs-edited",
         ),
     ),
     _fault("executes-other-arguments", guards.ExecutesOtherArguments, _runs_with_texts),
@@ -180,7 +211,7 @@ FAULTS = (
             _is_the_frameworks(case) or case.id == "transparent.body-that-raises"
         ),
     ),
-    _fault("raises-denials", guards.RaisesDenials, _ends("action.denied")),
+    _fault("raises-denials", guards.RaisesDenials, _denies, undecided=_may_deny),
     _fault("ignores-errored-rules", guards.IgnoresErroredRules, _is("deny.on-a-rule-that-errs")),
     _fault("parses-leniently", guards.ParsesLeniently, _is("arguments.duplicate-keys")),
     _fault(
@@ -198,13 +229,76 @@ FAULTS = (
     _fault(
         "takes-grants-as-standing",
         guards.TakesGrantsAsStanding,
-        _is("approve.one-grant-one-call"),
+        _is(
+            "approve.one-grant-one-call", "layers.each-asks-its-own", "layers.one-refusal-is-enough"
+        ),
         # Where both are asked about at the same time, nothing stands yet.
         undecided=lambda case: (
             _is_the_frameworks(case) or case.id == "approve.each-call-its-own-answer"
         ),
     ),
     _fault("drops-terminal-events", guards.DropsTerminalEvents, _ends_in_an_action),
+    _fault(
+        "skips-obligations",
+        guards.SkipsObligations,
+        # What nobody knows is not to be skipped.
+        lambda case: (
+            any(expect.obligations for expect in case.expect)
+            or case.id in ("obligation.that-fails-denies", "obligation.after-the-body-cannot-undo")
+        ),
+    ),
+    _fault(
+        "hears-one-layer",
+        guards.HearsOneLayer,
+        lambda case: bool(case.layers) and case.id != "layers.a-looser-one-loosens-nothing",
+    ),
+    _fault("ignores-the-caller", resumptions.IgnoresTheCaller, lambda case: bool(case.caller)),
+    _fault(
+        "takes-refusal-for-grant",
+        resumptions.TakesRefusalForGrant,
+        lambda case: _pauses(case) and any(a.does == "refuse" for a in case.answers),
+        among=_pauses,
+    ),
+    _fault(
+        "loses-edits",
+        resumptions.LosesEdits,
+        _is("pause.edit-runs-edited", "pause.edit-into-a-denial"),
+        among=_pauses,
+    ),
+    _fault(
+        "shares-answers",
+        resumptions.SharesAnswers,
+        _is("pause.partial-answers", "pause.each-call-its-own-answer"),
+        among=_pauses,
+    ),
+    _fault(
+        "keeps-answers-for-good",
+        resumptions.KeepsAnswersForGood,
+        lambda case: case.resumption in ("again", "at once"),
+        among=_pauses,
+    ),
+    _fault(
+        "takes-late-answers",
+        resumptions.TakesLateAnswers,
+        _is("pause.expired-grants-nothing"),
+        among=_pauses,
+    ),
+    _fault(
+        "resumes-without-judging",
+        resumptions.ResumesWithoutJudging,
+        _is(
+            "pause.policy-now-denies",
+            "pause.policy-now-asks-otherwise",
+            "pause.nested-policy-now-denies",
+        ),
+        among=_pauses,
+    ),
+    _fault(
+        "takes-native-approval-for-grant",
+        resumptions.TakesNativeApprovalForGrant,
+        _is("pause.native-approval-alone"),
+        among=_pauses,
+    ),
     Fault(
         "tells-another-schema",
         "The model is offered the governed tools in other words.",
@@ -214,7 +308,21 @@ FAULTS = (
     Fault(
         "resumes-in-the-same-process",
         "A paused run is never saved and found again.",
-        lambda case: case.kind == "pause",
+        _pauses,
+        among=_pauses,
         workers=OneProcess,
     ),
 )
+
+FAULTS_AT_THE_DOOR = (
+    _fault(
+        "knows-calls-by-their-id-alone",
+        resumptions.KnowsCallsByTheirIdAlone,
+        _is("pause.tampered-state"),
+        among=_pauses,
+    ),
+)
+"""Faults that show where a changed call is brought to the guard's door, as the reference does.
+
+An integration may well refuse it sooner.
+"""

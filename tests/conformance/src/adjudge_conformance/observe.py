@@ -89,8 +89,7 @@ def waiting_lines(cell: Cell, number: int) -> set[str]:
     return {
         f"body {_line(call.tool, expect.args or call.args or {})}"
         for call, expect in zip(case.calls, case.expect, strict=True)
-        if "approval.pending" in expect.events
-        and (number == 1 or _is_asked_in(case, call, number))
+        if "approval.pending" in expect.events and (number == 1 or _is_asked_in(case, call, number))
     }
 
 

@@ -77,7 +77,8 @@ class Resumptions:
     def _again(self) -> list[str]:
         problems = self._as_expected()
         before = ran_lines(self.bench)
-        self.workers.resume(self.job, self.started.saved_bytes)
+        again = self.workers.resume(self.job, self.started.saved_bytes)
+        problems += [again.error] * bool(again.error)
         return problems + self._ran_since(before, "when the saved run was resumed again")
 
     def _at_once(self) -> list[str]:

@@ -90,11 +90,15 @@ def _plain_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
         """Fail, always."""
         return ran("boom", note=note)
 
+    def leave() -> str:
+        """Leave the run, which plain code cannot."""
+        raise RuntimeError("there is no event loop in which a run could be cancelled")
+
     def glance(key: str) -> str:
         """Look something up."""
         return ran("glance", key=key)
 
-    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, glance)
+    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, leave, glance)
 
 
 def _coroutine_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
@@ -134,11 +138,19 @@ def _coroutine_tools(spies: Spies) -> tuple[Callable[..., Any], ...]:
         """Fail, always."""
         return await ran("boom", note=note)
 
+    async def leave() -> str:
+        """Leave the run: whatever the event loop is at is cancelled, this body included."""
+        spies.saw("body", "leave", {})
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
+        return RESULTS["leave"]()  # type: ignore[no-any-return]
+
     async def glance(key: str) -> str:
         """Look something up."""
         return await ran("glance", key=key)
 
-    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, glance)
+    return (read_note, write_note, delete_note, pay, label_notes, find_notes, boom, leave, glance)
 
 
 def _plain_shadows(spies: Spies) -> dict[str, Callable[..., Any]]:

@@ -6,6 +6,7 @@ faults.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ class Trial:
             scene = self.scene(bench, governed=governed)
             target = driver.build(scene, exchange.base_url, guard)
             return driver.run(target, bench.cell.style)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             # What a framework raises is an observation: it is compared, never lost.
             return Outcome(raised=error)
         finally:

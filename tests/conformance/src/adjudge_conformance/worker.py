@@ -279,9 +279,18 @@ def _decision(answer: Answer) -> ApprovalDecision:
 def _place_of(cls: type) -> dict[str, str]:
     return {
         "module": cls.__module__,
-        "file": inspect.getfile(cls),
+        "file": _file_of(cls),
         "name": cls.__qualname__,
     }
+
+
+def _file_of(cls: type) -> str:
+    if cls.__module__ in sys.modules:
+        return inspect.getfile(cls)
+    # A test may have loaded the file by its path; the code of the methods still knows it.
+    return next(
+        each.__code__.co_filename for each in vars(cls).values() if inspect.isfunction(each)
+    )
 
 
 def _found(place: Mapping[str, str]) -> Any:
