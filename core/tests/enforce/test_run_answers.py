@@ -129,7 +129,7 @@ async def test_later_changes_to_an_edit_change_nothing(bench, desk):
 
 NO_ANSWERS = {
     "true": True,
-    "none": None,
+    "a text": "yes",
     "mapping": {"granted": True},
     "a subclass": Granting(True, "ana"),
     "granted=1": ApprovalDecision(1, "ana"),
@@ -155,6 +155,19 @@ async def test_what_is_no_answer_is_an_error_and_not_kept(desk, answer):
 
     assert "bad_answer" == raised.value.code
     assert [EntryState.PAUSED] * 2 == [entry.state for entry in desk.ledger.of_run(run.id)]
+
+
+async def test_none_leaves_a_call_as_the_ledger_has_it(bench, desk):
+    """What was answered elsewhere is gone on with, and None itself answers nothing."""
+    guard = desk.guard(ASK)
+    call, pending = await desk.paused(guard)
+    unanswered = (await desk.reopen(guard, {pending.id: None})).unanswered
+    await desk.reopen(guard, {pending.id: GRANT})
+
+    done = await desk.body(guard, replace(call, run=await desk.reopen(guard, {pending.id: None})))
+
+    assert frozenset({pending.id}) == unanswered
+    assert (Outcome.COMPLETED, 1) == (done.outcome, len(bench.ran))
 
 
 async def test_answers_to_two_runs_at_once_are_an_error(desk):

@@ -276,7 +276,7 @@ class TestClosing:
         assert ["action.cancelled", "action.denied"] == bench.terminals
 
     async def test_while_who_is_calling_is_asked(self, bench, ledger, pay):
-        """The call was claimed, has not run, and has ended: it is not left uncertain."""
+        """The call was not claimed yet, and keeps its answer."""
         guard, run = self._guard(bench, ledger), GovernedRun()
         asked = asyncio.Event()
 
@@ -289,26 +289,26 @@ class TestClosing:
         await closed(guard.govern_call(call_of(again), pay, context=who), asked)
         entry = ledger.get(pending.id)
 
-        assert (EntryState.FINISHED, "cancelled") == (entry.state, entry.outcome)
-        assert ([], ["action.cancelled"]) == (bench.ran, bench.terminals)
+        assert (EntryState.ANSWERED, None) == (entry.state, entry.outcome)
+        assert [] == bench.ran
 
     async def test_with_a_ledger_that_must_be_awaited(self, bench, pay):
-        """What cannot be put down stays claimed, is on record, and never runs."""
+        """What cannot be put down stays claimed, is on record, and never runs again."""
 
         class Async(MemoryLedger):
             async def settle(self, *args, **kwargs):
                 return MemoryLedger.settle(self, *args, **kwargs)
 
         ledger = Async()
-        guard, run, asked = self._guard(bench, ledger), GovernedRun(), asyncio.Event()
+        guard, run, entered = self._guard(bench, ledger), GovernedRun(), asyncio.Event()
 
-        async def who():
-            asked.set()
+        async def wait(_):
+            entered.set()
             await asyncio.Event().wait()
 
         pending = (await guard.govern_call(call_of(run), pay)).pending
         first, second = [await guard.reopen({pending.id: GRANT}) for _ in range(2)]
-        await closed(guard.govern_call(call_of(first), pay, context=who), asked)
+        await closed(guard.govern_call(call_of(first), wait), entered)
         again = await guard.govern_call(call_of(second), pay)
 
         assert ("uncertain", []) == (again.result.code, bench.ran)

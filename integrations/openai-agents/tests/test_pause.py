@@ -348,10 +348,12 @@ def test_the_first_answer_counts(desk):
 def test_an_answer_is_no_answer_to_another_run(desk):
     """An answer with another run's state is an error, and starts nothing."""
     first = desk.start(ScriptedCall(*CALL, id="other"))
-    [waits] = pending(desk.start(CALL))
+    second = desk.start(CALL)
+    [waits] = pending(second)
 
     with pytest.raises(AnswerError, match="no call that waits"):
         desk.go_on(saved_of(first), {waits.id: YES})
+    assert [each.id for each in pending(second)] == [waits.id]
     assert desk.ran == []
 
 
@@ -382,7 +384,7 @@ def test_an_answer_to_nothing_is_an_error(desk):
         desk.go_on(saved_of(result), {"x": YES})
 
 
-@pytest.mark.parametrize("answer", [True, "yes", None, {"granted": True}])
+@pytest.mark.parametrize("answer", [True, "yes", 1, {"granted": True}])
 def test_only_a_decision_is_an_answer(desk, answer):
     """Law 4: whatever else looks like a yes is an error, and starts nothing."""
     result = desk.start(CALL)
@@ -390,6 +392,44 @@ def test_only_a_decision_is_an_answer(desk, answer):
 
     with pytest.raises(AnswerError, match="ApprovalDecision"):
         desk.go_on(saved_of(result), {waits.id: answer})
+
+
+def test_an_answer_that_the_ledger_has_need_not_be_given_again(desk):
+    """Answered elsewhere, the call goes on; one that is not goes on waiting."""
+    result = desk.start(CALL)
+    [waits] = pending(result)
+    still = desk.go_on(saved_of(result), {waits.id: None})
+    waited = [each.id for each in pending(still)]
+    desk.guard().reopen_sync({waits.id: YES})
+    desk.go_on(saved_of(result), {waits.id: None})
+
+    assert (waited, desk.ran) == ([waits.id], [("bo", 5)])
+
+
+@pytest.mark.parametrize("saved", ["", "{", b"\xff", "{}", [], 5, {}])
+def test_what_is_no_state_is_refused(desk, saved):
+    """Nonsense for a saved run is an error that says what to give, and no answer is kept."""
+    result = desk.start(CALL)
+    [waits] = pending(result)
+
+    with pytest.raises(AnswerError, match="saved state"):
+        desk.go_on(saved, {waits.id: YES})
+    assert [each.id for each in pending(result)] == [waits.id]
+
+
+@pytest.mark.parametrize("answers", [{}, [], "x", None, [("x", YES)]])
+def test_what_are_no_answers_is_refused(desk, answers):
+    """Answers come by the ids of what is pending, at least one."""
+    result = desk.start(CALL)
+
+    with pytest.raises(AnswerError):
+        desk.go_on(saved_of(result), answers)
+
+
+def test_nonsense_waits_for_nobody():
+    """What is no result of a run is said to be none."""
+    with pytest.raises(AnswerError, match="int"):
+        pending(5)
 
 
 def test_somebody_elses_run_goes_on_for_nobody(desk):
@@ -401,9 +441,12 @@ def test_somebody_elses_run_goes_on_for_nobody(desk):
     desk.options = {"context": who}
     result = desk.start(CALL, context="eve")
     [waits] = pending(result)
-    desk.go_on(saved_of(result), {waits.id: YES}, context="mallory")
+    saved = saved_of(result)
+    desk.go_on(saved, {waits.id: YES}, context="mallory")
+    ran = list(desk.ran)
+    desk.go_on(saved, {waits.id: None}, context="eve")  # whose grant nobody else has used up
 
-    assert desk.ran == []
+    assert (ran, desk.ran) == ([], [("bo", 5)])
 
 
 def test_an_agent_that_is_not_governed_is_not_resumed(desk):

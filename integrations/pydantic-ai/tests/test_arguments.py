@@ -251,6 +251,19 @@ class TestRefused:
         assert [] == ran
         assert ["step.proposed", "action.failed"] == record.kinds
 
+    def test_the_model_cannot_send_what_the_framework_injects(self, stage, guard_of, ran, record):
+        """B021: the run context is no argument, and one that is sent is rejected."""
+
+        def wipe(ctx: RunContext[str], disk: str) -> str:
+            """Wipe."""
+            ran.append((ctx.deps, disk))
+            return "wiped"
+
+        one_call(stage, guard_of(), wipe, '{"ctx": {"deps": "root"}, "disk": "a"}')
+
+        assert [] == ran
+        assert ["action.failed"] == record.ends
+
     def test_each_retry_is_a_proposal_of_its_own(self, stage, guard_of, send, ran, record):
         """Law 6: the model's corrected call is judged like any other."""
         stage.script(a=[("send", "{}"), ("send", '{"parcel": {"weight": 1}}')])
@@ -277,6 +290,22 @@ class TestRewritten:
 
         assert ["posted"] == one_call(stage, guard_of(*rewriting(amount=2)), post, text)
         assert [("hi!", Decimal(2), "hunter2")] == ran
+
+    def test_an_argument_that_nobody_rewrote_is_not_validated_again(self, stage, guard_of, ran):
+        """Law 5: the object that was judged stays the one that runs."""
+        count = iter(range(10))
+
+        def number(_: object) -> int:
+            return next(count)
+
+        def pick(n: Annotated[int, BeforeValidator(number)], m: int) -> str:
+            """Pick."""
+            ran.append((n, m))
+            return "picked"
+
+        one_call(stage, guard_of(*rewriting(m=2)), pick, '{"n": 5, "m": 5}')
+
+        assert [(0, 2)] == ran
 
     def test_a_rewriting_is_coerced(self, stage, guard_of, ran):
         """Clause 19: the body never sees a value that its validator has not seen."""

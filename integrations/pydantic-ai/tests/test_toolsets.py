@@ -121,7 +121,8 @@ class TestMCP:
     def notes(self, log) -> MCPToolset[Any]:
         """The server's tools."""
         script = str(Path(__file__).with_name("mcp_notes.py"))
-        return MCPToolset(StdioTransport(sys.executable, [script, str(log)]), id="notes")
+        transport = StdioTransport(sys.executable, [script, str(log)])
+        return MCPToolset(transport, id="notes", init_timeout=60)
 
     def test_a_servers_tool_runs_and_is_stopped(self, stage, guard_of, notes, log, record):
         """Law 3: tools of an MCP server are judged under the server's name."""
@@ -346,8 +347,9 @@ class TestGovernedToolset:
             """Erase."""
             ran.append(name)
             for tool in ("wipe", "erase") if len(ran) == 1 else ():
-                tools = await toolset.get_tools(ctx)
-                answers.append(await toolset.call_tool(tool, {"name": name}, ctx, tools[tool]))
+                gate = ctx.tool_manager.tools[tool].toolset
+                tools = await gate.get_tools(ctx)
+                answers.append(await gate.call_tool(tool, {"name": name}, ctx, tools[tool]))
             return "erased"
 
         def wipe(name: str) -> str:

@@ -19,12 +19,18 @@ from adjudge._enforcement.doors import FrameworkDoor
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.judging import same
 from adjudge._enforcement.keeping import pending_of
-from adjudge._enforcement.resumption import Resumption, claim_and_go_on, final_digest
+from adjudge._enforcement.resumption import (
+    Resumption,
+    claim_and_go_on,
+    final_digest,
+    turned_away,
+)
 from adjudge._enforcement.runs import GovernedRun, Look
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry
 from adjudge._types import (
     ActionRequest,
+    CallContext,
     Decision,
     ExecutionContext,
     GovernedCall,
@@ -128,6 +134,15 @@ class RunCall(Resumption):
 
     def _go_on(self, entry: LedgerEntry) -> Mediating:
         """Go on with what the ledger keeps, or say by value why not."""
+        if self.context is not None:
+            # Asked before the entry is claimed: who else may resume must not use up a grant.
+            self.seq = self._next_seq()
+            try:
+                caller = yield from self._caller_of(entry)
+            except Refusal as refused:
+                turned = turned_away(self.settings, entry, self.seq)
+                return (yield from turned.tell(refused.code, refused.reason))
+            self.context = lambda: caller
         suspended = entry.state is EntryState.SUSPENDED
         self.ended = True  # until the entry is ours, this is no attempt
 
@@ -140,7 +155,7 @@ class RunCall(Resumption):
             self.correlation_id = entry.correlation_id
             return self.guarded(self._from_suspension(entry))
 
-        return claim_and_go_on(
+        going_on = claim_and_go_on(
             self.settings,
             entry.id,
             expected=EntryState.SUSPENDED if suspended else EntryState.ANSWERED,
@@ -148,6 +163,14 @@ class RunCall(Resumption):
             next_seq=self._next_seq,
             go_on=claimed,
         )
+        return (yield from going_on)
+
+    def _caller_of(self, entry: LedgerEntry) -> Steps[CallContext]:
+        context = yield from self.who()
+        if context.principal != entry.principal:
+            raise Refusal("other_caller", "the call was asked about for somebody else")
+        assert self.caller is not None
+        return self.caller
 
     def _from_suspension(self, entry: LedgerEntry) -> Steps[GovernedCall | Raised]:
         """Enter a body again that suspended itself: the same execution, judged again (law 6)."""
@@ -171,7 +194,4 @@ class RunCall(Resumption):
         request = replace(request, args=self._reading.args, given=self._reading.given)
         if self.context is None:
             return request
-        context = yield from self.who()
-        if context.principal != entry.principal:
-            raise Refusal("other_caller", "the call was asked about for somebody else")
-        return replace(request, context=context)
+        return replace(request, context=(yield from self.who()))

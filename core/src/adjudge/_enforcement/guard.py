@@ -229,16 +229,17 @@ class ToolGuard:
         """Do what `waiting` does, for callers without an event loop."""
         return drive_sync(waiting(self._settings, run), self._recorder, self._thread)
 
-    async def reopen(self, answers: Mapping[str, ApprovalDecision]) -> GovernedRun:
+    async def reopen(self, answers: Mapping[str, ApprovalDecision | None]) -> GovernedRun:
         """Keep people's answers to calls of one paused run, and give the run to go on with.
 
         `answers` are by the ids of what is pending, one for each approver set that is still to
-        answer; the first answer to a question counts. Raises `AnswerError` for what is no answer,
+        answer; the first answer to a question counts. None leaves a call as the ledger has it, for
+        what was answered elsewhere. Raises `AnswerError` for what is no answer,
         or none to a call of one run that this guard's ledger knows.
         """
         return await drive(reopen(self._settings, answers), self._recorder)
 
-    def reopen_sync(self, answers: Mapping[str, ApprovalDecision]) -> GovernedRun:
+    def reopen_sync(self, answers: Mapping[str, ApprovalDecision | None]) -> GovernedRun:
         """Do what `reopen` does, for callers without an event loop."""
         return drive_sync(reopen(self._settings, answers), self._recorder, self._thread)
 

@@ -110,7 +110,7 @@ class Mediation(Admission):
                 if not self.door.may_pause:
                     raise Refusal(
                         "cannot_pause",
-                        "approval is required, and nobody was asked while the run could wait",
+                        "approval is required, and the call cannot be left waiting for it",
                     )
                 return self.paused((yield from pause(self, request, decision, approval)))
             decision = yield from ask_handler(self, request, decision, approval)

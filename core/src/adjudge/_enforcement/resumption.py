@@ -32,7 +32,7 @@ from adjudge._types import (
 from adjudge._values import EMPTY
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
-__all__ = ["Resumption", "claim_and_go_on", "final_digest"]
+__all__ = ["Resumption", "claim_and_go_on", "final_digest", "turned_away"]
 
 
 def claim_and_go_on(
@@ -120,6 +120,11 @@ def _not_claimed(
         return (yield from away.tell("unanswered", "nobody has answered yet"))
     ended = f"ended as {entry.outcome}" if entry.outcome else "is not paused"
     return (yield from away.tell("approval_spent", f"the call {ended}; it is not run again"))
+
+
+def turned_away(settings: Settings, entry: LedgerEntry, seq: int) -> _TurnedAway:
+    """Make what tells somebody that a call does not go on for them; the entry stays as it is."""
+    return _TurnedAway(settings, entry.id, entry, seq)
 
 
 class _TurnedAway(Mediation):

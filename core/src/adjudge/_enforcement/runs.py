@@ -23,7 +23,7 @@ from adjudge.errors import AnswerError, ArgumentsRefused, EphemeralLedgerWarning
 
 __all__ = ["Answers", "GovernedRun", "Look", "reopen", "waiting", "warn_unless_durable"]
 
-Answers = Mapping[str, ApprovalDecision]
+Answers = Mapping[str, ApprovalDecision | None]
 
 
 class Look(NamedTuple):
@@ -101,9 +101,15 @@ def reopen(settings: Settings, answers: Answers) -> Generator[Effect, Any, Gover
     """Keep people's answers in the ledger, and give the run that they belong to.
 
     An answer that comes too late, or after another, changes nothing; that shows when the call goes
-    on. Raises `AnswerError` for answers that cannot be any, and then none is kept.
+    on. None leaves a call as the ledger has it, answered by then or not. Raises `AnswerError` for
+    answers that cannot be any, and then none is kept.
     """
     ledger = settings.ledger
+    if not isinstance(answers, Mapping):
+        raise AnswerError(
+            f"The answers are a {type(answers).__name__}; give a mapping from the ids of what is "
+            "pending to ApprovalDecisions."
+        )
     if ledger is None:
         raise AnswerError("This guard has no ledger; give it on_approval=pause_approval(ledger).")
     if not answers:
@@ -120,6 +126,8 @@ def reopen(settings: Settings, answers: Answers) -> Generator[Effect, Any, Gover
             )
         run = found
     for key, answer in checked.items():
+        if answer is None:
+            continue
         yield UseLedger(ledger.answer, (key, answer), {"now": settings.now()}, may_block=True)
     assert run is not None
     entries = yield from _entries(ledger, run)
@@ -146,10 +154,12 @@ def _entries(ledger: Ledger, run: str) -> Generator[Effect, Any, tuple[LedgerEnt
     return tuple(entries)
 
 
-def _checked(id: object, answer: object) -> ApprovalDecision:
+def _checked(id: object, answer: object) -> ApprovalDecision | None:
     """Hold an answer to its type, and keep no values of others in it."""
     if not isinstance(id, str):
         raise AnswerError(f"{id!r} is no id of what is pending; give a PendingApproval's own id.")
+    if answer is None:
+        return None
     # A subclass could say what it likes about `granted`.
     if type(answer) is not ApprovalDecision or type(answer.granted) is not bool:
         raise AnswerError(

@@ -18,7 +18,7 @@ from adjudge_openai_agents._binding import Binding
 from adjudge_openai_agents._handoffs import check_handoff, govern_handoffs, target_of
 from adjudge_openai_agents._tools import govern_tools
 
-__all__ = ["agents_behind", "binding_of", "govern_agents", "govern_handoff"]
+__all__ = ["agents_behind", "binding_of", "govern_again", "govern_agents", "govern_handoff"]
 
 _BINDING = "__adjudge_binding__"
 
@@ -51,6 +51,13 @@ def govern_handoff(item: Handoff[Any, Any], binding: Binding) -> None:
 def binding_of(agent: AgentBase) -> Binding | None:
     """Give how an agent is governed, None where it is not."""
     return getattr(type(agent), _BINDING, None)
+
+
+def govern_again(agent: AgentBase) -> None:
+    """Govern what was added to a governed agent since."""
+    binding = binding_of(agent)
+    if binding is not None:
+        govern_agents([agent], binding)
 
 
 def agents_behind(tools: Iterable[Tool]) -> Iterator[AgentBase]:

@@ -16,7 +16,7 @@ from agents import Agent, Runner, RunResult, RunResultStreaming, RunState
 
 from adjudge import AnswerError, ApprovalDecision, GovernError, PendingApproval, ToolGuard
 from adjudge.integration import EntryState, GovernedRun
-from adjudge_openai_agents._agents import binding_of
+from adjudge_openai_agents._agents import binding_of, govern_again
 from adjudge_openai_agents._runs import Frame, entered, known_frame, remember
 from adjudge_openai_agents._waiting import HELD_BACK, Item, held_back, is_held_back, paired
 
@@ -27,7 +27,7 @@ __all__ = ["Answers", "Saved", "pending", "resume", "resume_realtime", "resume_s
 
 _WAITING = frozenset({EntryState.PAUSED, EntryState.ANSWERED})
 
-Answers: TypeAlias = Mapping[str, ApprovalDecision]
+Answers: TypeAlias = Mapping[str, ApprovalDecision | None]
 Saved: TypeAlias = "RunState[Any, Any] | Mapping[str, Any] | str | bytes"
 
 
@@ -62,10 +62,11 @@ async def resume(agent: Agent[Any], saved: Saved, answers: Answers, **options: A
     """Go on with a paused run, in any process that sees the guard's ledger.
 
     `agent` is the governed agent that the run began with, built anew; `saved` is the run's state,
-    or `to_json()` or `to_string()` of it. `answers` maps the ids of what was pending to decisions;
-    calls without one go on waiting where the SDK lets them. `options` are `Runner.run`'s, such as
-    `context` and `run_config`. Raises `AnswerError` for what is no answer to a call of this run,
-    and then nothing runs; `GovernError` for an agent that is not governed.
+    or `to_json()` or `to_string()` of it. `answers` maps the ids of what was pending to decisions,
+    None for one that the ledger has already; calls without one go on waiting where the SDK lets
+    them. `options` are `Runner.run`'s, such as `context` and `run_config`. Raises `AnswerError` for
+    what is no answer to a call of this run, and then none is kept and nothing runs; `GovernError`
+    for an agent that is not governed.
     """
     state, frame = await _reopened(agent, saved, answers, options)
     with entered(frame):
@@ -103,6 +104,7 @@ async def _reopened(
 ) -> tuple[RunState[Any, Any], Frame]:
     """Keep the answers, and tell the SDK to go on with what they are about."""
     guard = _guard_of(agent)
+    govern_again(agent)  # the SDK reads the handoffs of a run that goes on before it asks for tools
     state = await _state(agent, saved, options)
     items: list[Item] = list(state.get_interruptions())
     if any(_guard_of(item.agent) is not guard for item in items):
@@ -111,33 +113,46 @@ async def _reopened(
             "made from, or give to_json() of it."
         )
     held = [item for item in items if is_held_back(item)]
-    asked = {k: answers[k] for k in answers if not str(k).startswith(HELD_BACK)}
-    run = await guard.reopen(asked) if asked or not held else GovernedRun()
-    pairs = [(item, entry) for item, entry in paired(items, run.entries) if entry is not None]
-    _check_met(run, asked, {entry.id for _, entry in pairs})
-    go_on = [item for item, entry in pairs if entry.id not in run.unanswered]
-    for item in [*go_on, *held]:
+    run = await _run_of(guard, items, answers, may_be_none=bool(held))
+    for item, entry in paired(items, run.entries):
+        if entry is not None and entry.id not in run.unanswered:
+            state.approve(item)
+    for item in held:
         state.approve(item)
     return state, Frame(guard, run)
 
 
-def _check_met(run: GovernedRun, answers: Answers, met: set[str]) -> None:
-    waiting = {entry.id for entry in run.entries if entry.state in _WAITING}
-    if waiting & answers.keys() and not met & answers.keys():
-        raise AnswerError(
-            f"The saved state has no call that waits for {', '.join(map(repr, answers))}; "
-            "give the answers together with the state of their own run."
-        )
+async def _run_of(
+    guard: ToolGuard, items: list[Item], answers: Answers, *, may_be_none: bool
+) -> GovernedRun:
+    """Keep the answers, once it is sure that they are about the run whose items these are."""
+    if isinstance(answers, Mapping):
+        answers = {k: answers[k] for k in answers if not str(k).startswith(HELD_BACK)}
+        if not answers and may_be_none:
+            return GovernedRun()
+        run = await guard.reopen(dict.fromkeys(answers))
+        met = {entry.id for _, entry in paired(items, run.entries) if entry is not None}
+        waiting = {entry.id for entry in run.entries if entry.state in _WAITING}
+        if waiting & answers.keys() and not met & answers.keys():
+            raise AnswerError(
+                f"The saved state has no call that waits for {', '.join(map(repr, answers))}; "
+                "give the answers together with the state of their own run."
+            )
+    return await guard.reopen(answers)
 
 
 async def _state(agent: Agent[Any], saved: Saved, options: Mapping[str, Any]) -> RunState[Any, Any]:
     if isinstance(saved, RunState):
         return saved
     if isinstance(saved, str | bytes):
-        saved = json.loads(saved)
-    if not isinstance(saved, dict):
+        try:
+            saved = json.loads(saved)
+        except ValueError as error:
+            raise AnswerError(f"The saved state is no JSON text: {error}.") from None
+    if not isinstance(saved, dict) or "$schemaVersion" not in saved:
         raise AnswerError(
-            f"saved is a {type(saved).__name__}; give a RunState, or to_json() of one."
+            f"The saved state is a {type(saved).__name__} that is none; give the RunState of a "
+            "result, or to_json() or to_string() of it."
         )
     return await RunState.from_json(agent, saved, context_override=options.get("context"))
 
@@ -152,4 +167,9 @@ def _guard_of(agent: Any) -> ToolGuard:
 def _waiting_in(result: Any) -> tuple[Any, list[Item]]:
     if isinstance(result, RunResult | RunResultStreaming):
         return result.context_wrapper, list(result.interruptions)
+    if not hasattr(result, "info"):
+        raise AnswerError(
+            f"A {type(result).__name__} waits for nobody; give what Runner gave, or the event of a "
+            "realtime session."
+        )
     return result.info.context, [result]

@@ -34,9 +34,9 @@ def paired(
     """Give each item with its entry, each entry once; ids alone may repeat (fault X037)."""
     left = list(entries)
     for item in items:
-        alike = [entry for entry in left if entry.call_id == item.call_id]
-        for told in (_same_tool, _same_arguments):
-            alike = [entry for entry in alike if told(item, entry)] or alike
+        named = item.call_id, _name_of(item)
+        alike = [entry for entry in left if (entry.call_id, entry.tool) == named]
+        alike = [entry for entry in alike if _same_arguments(item, entry)] or alike
         if alike:
             left.remove(alike[0])
         yield item, alike[0] if alike else None
@@ -64,10 +64,6 @@ def held_back(item: Item) -> PendingApproval:
     return PendingApproval(
         f"{HELD_BACK}{item.call_id}", request, decision, "", call_id=item.call_id
     )
-
-
-def _same_tool(item: Item, entry: LedgerEntry) -> bool:
-    return _name_of(item) == entry.tool
 
 
 def _same_arguments(item: Item, entry: LedgerEntry) -> bool:

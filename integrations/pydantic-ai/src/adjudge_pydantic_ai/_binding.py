@@ -97,6 +97,8 @@ class RunState:
     """The arguments of each call as they came to validation, by call id."""
     judged: set[str] = field(default_factory=set)
     """The ids of the calls that were put to the guard."""
+    waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The metadata of the calls that wait for a person, by call id."""
     tools: dict[str, ToolsetTool[Any]] = field(default_factory=dict)
     """The tools that the model was offered, by the names that it knows."""
     idle: bool = False

@@ -78,7 +78,7 @@ async def judge_call(
     except _Stopped as stopped:
         return ToolDenied(denied_text(str(stopped)))
     if call.pending is not None:
-        raise _pause(proposed, call.pending)
+        raise _pause(state, proposed, call.pending)
     if call.text is not None:
         return ToolDenied(call.text) if call.outcome is Outcome.DENIED else call.text
     value = call.result.value
@@ -117,7 +117,7 @@ async def judge_deferred(
             raise
         return None
     if call.pending is not None:
-        raise _pause(proposed, call.pending)
+        raise _pause(state, proposed, call.pending)
     return call.text
 
 
@@ -172,12 +172,15 @@ async def _stay_pending(
         return
     pending = await binding.guard.pause_call(proposed, context=binding.context_of(ctx))
     if pending is not None:
-        raise _pause(proposed, pending)
+        raise _pause(state, proposed, pending)
 
 
-def _pause(proposed: ProposedCall, pending: PendingApproval) -> ApprovalRequired:
+def _pause(state: RunState, proposed: ProposedCall, pending: PendingApproval) -> ApprovalRequired:
     assert proposed.run is not None
-    return approval_required(proposed.run.id, pending.id)
+    error = approval_required(proposed.run.id, pending.id)
+    if proposed.call_id is not None:
+        state.waiting[proposed.call_id] = error.metadata or {}
+    return error
 
 
 def _proposal(

@@ -150,6 +150,13 @@ class Gate(AbstractCapability[AgentDepsT]):
         self, ctx: RunContext[AgentDepsT], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
         """Judge calls that another capability would have executed elsewhere, before they leave."""
+        for call in requests.approvals:
+            mark = self.state.waiting.get(call.tool_call_id)
+            if mark is not None:
+                # The oldest releases drop the metadata of what waits from the validation on.
+                requests.metadata[call.tool_call_id] = mark | requests.metadata.get(
+                    call.tool_call_id, {}
+                )
         stopped: dict[str, Any] = {}
         for call in requests.calls if not self.state.idle else ():
             if call.tool_call_id not in self.state.judged:

@@ -74,7 +74,8 @@ class Expected(_Model):
     None means the tool's own result where the body ran, and the framework's own words where it did
     not. `events` are the kinds on record in order, `code` is on the terminal one. `asked` counts
     the questions to the approver. `obligations` are those that ran, each with `before` or `after`
-    for whether the body had started: `note before`.
+    for whether the body had started: `note before`. `turned_away` is the code with which somebody
+    was denied who is not to go on with the call; the call itself waits on.
     """
 
     verdict: Verdict | None
@@ -87,6 +88,7 @@ class Expected(_Model):
     asked: int = 0
     asked_args: dict[str, Any] | None = None
     obligations: tuple[str, ...] = ()
+    turned_away: str | None = None
 
 
 class Answer(_Model):

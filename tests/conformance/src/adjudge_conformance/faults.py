@@ -125,12 +125,15 @@ def _is_compared(case: Case) -> bool:
 
 def _ends_in_an_action(case: Case) -> bool:
     ends = [expect.events[-1] for expect in case.expect]
-    return _is_compared(case) and any(end.startswith("action.") for end in ends)
+    turned_away = any(expect.turned_away for expect in case.expect)
+    return _is_compared(case) and (turned_away or any(e.startswith("action.") for e in ends))
 
 
 def _denies(case: Case) -> bool:
     """Cases in which a call is denied, be it because it had its turn before."""
-    turned_away = case.resumption in ("again", "at once")
+    turned_away = case.resumption in ("again", "at once") or any(
+        expect.turned_away for expect in case.expect
+    )
     return turned_away or _ends("action.denied", "approval.expired")(case)
 
 

@@ -42,6 +42,8 @@ def expected_of(cell: Cell) -> dict[str, Any]:
         ran += [f"obligation {name} {line}" for name in expect.obligations]
         asked += [_line(call.tool, expect.asked_args or args)] * expect.asked
         record.append(_recorded(call.tool, expect.verdict, expect.events, expect.code))
+        if expect.turned_away:
+            record.append(_recorded(call.tool, None, ("action.denied",), expect.turned_away))
         told[label] = _told(call, expect, args)
     return _whole(
         ran=ran,
@@ -157,7 +159,7 @@ def _told(call: Proposal, expect: Expected, args: Mapping[str, Any]) -> str | No
     """The text that the model must get; None where the framework's own words stand."""
     if expect.sees is not None:
         return expect.sees
-    if expect.events[-1] in ("action.denied", "approval.expired"):
+    if expect.turned_away or expect.events[-1] in ("action.denied", "approval.expired"):
         return f"{_DENIED}..."
     if expect.events[-1] == "action.completed":
         result = RESULTS[call.tool](**args)
