@@ -18,6 +18,7 @@ from adjudge.errors import LedgerError
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GRANT = ApprovalDecision(True, "ana", "fine")
+OTHER, THIRD = ApprovalDecision(True, "cy"), ApprovalDecision(True, "di")
 REFUSE = ApprovalDecision(False, "bo", "no")
 ENTRY = LedgerEntry(
     id="e1",
@@ -93,10 +94,10 @@ def test_an_answer_is_kept_as_it_was_given(ledger):
     [
         (0, [GRANT], ["answered"]),
         (1, [GRANT], ["answered"]),
-        (2, [GRANT, GRANT], ["paused", "answered"]),
+        (2, [GRANT, OTHER], ["paused", "answered"]),
         (2, [REFUSE], ["answered"]),
         (2, [GRANT, REFUSE], ["paused", "answered"]),
-        (3, [GRANT, GRANT, GRANT], ["paused", "paused", "answered"]),
+        (3, [GRANT, OTHER, THIRD], ["paused", "paused", "answered"]),
     ],
 )
 def test_a_call_is_answered_once_all_have_granted_or_one_refused(ledger, sets, answers, states):
@@ -108,6 +109,15 @@ def test_a_call_is_answered_once_all_have_granted_or_one_refused(ledger, sets, a
     assert states == [entry.state.value for entry in given]
     assert tuple(answers) == ledger.get("e1").answers
     assert ledger.answer("e1", GRANT, now=NOW) is None
+
+
+def test_nobody_grants_for_two_approver_sets(ledger):
+    """Clause 20: a grant that comes twice, from one click too many, is one grant."""
+    ledger.add(replace(ENTRY, approver_sets=(("ana",), ("cy",))))
+
+    given = [ledger.answer("e1", answer, now=NOW).state for answer in (GRANT, GRANT, OTHER)]
+
+    assert [EntryState.PAUSED, EntryState.PAUSED, EntryState.ANSWERED] == given
 
 
 @pytest.mark.parametrize("state", sorted(set(EntryState) - {EntryState.PAUSED}))
@@ -134,14 +144,22 @@ def test_nothing_takes_an_answer_under_an_unknown_id(ledger):
     assert ledger.answer("nope", GRANT, now=NOW) is None
 
 
-@pytest.mark.parametrize("state", [EntryState.ANSWERED, EntryState.SUSPENDED])
-def test_what_waits_for_its_run_expires_too(ledger, state):
+def test_what_waits_for_its_run_expires_too(ledger):
     """An answer that nobody went on with is no grant for ever."""
-    ledger.add(replace(ENTRY, state=state))
+    ledger.add(replace(ENTRY, state=EntryState.ANSWERED))
     late = NOW + timedelta(seconds=60)
 
-    assert ledger.claim("e1", expected=state, holder="h", now=late) is None
+    assert ledger.claim("e1", expected=EntryState.ANSWERED, holder="h", now=late) is None
     assert [True, False] == [ledger.expire("e1", now=late) for _ in range(2)]
+
+
+def test_a_body_that_has_begun_does_not_expire(ledger):
+    """Law 6: the time-out of an approval is for the asking, which is over."""
+    ledger.add(replace(ENTRY, state=EntryState.SUSPENDED))
+    late = NOW + timedelta(seconds=60)
+
+    assert ledger.expire("e1", now=late) is False
+    assert ledger.claim("e1", expected=EntryState.SUSPENDED, holder="h", now=late) is not None
 
 
 def test_of_many_threads_one_answers(ledger):

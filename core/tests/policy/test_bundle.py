@@ -57,11 +57,19 @@ def test_a_bundle_pickles(bundle: PolicyBundle) -> None:
     )
 
 
+REWRITE = rule("transform", match={"tool": "x"}, transform=[{"path": "args.x", "set": 1}])
+
+
 @pytest.mark.parametrize(
     ("bundle", "expected"),
     [
         (policy(rule("allow"), defaults={"on_missing_shadow": "deny"}), False),
-        (policy(rule("allow")), True),
+        (policy(rule("allow")), False),
+        (policy(rule("allow", match={"tool": "t"})), True),
+        (policy(rule("allow"), rule("approve_required", match={"tool": "t"})), False),
+        (policy(rule("approve_required", match={"tool": "t"}), rule("allow")), True),
+        (policy(rule("allow"), rule("approve_required", match={"tool": "t"}, priority=1)), True),
+        (policy(REWRITE, rule("allow"), rule("approve_required", match={"tool": "t"})), True),
         (policy(rule("approve_required"), defaults={"on_missing_shadow": "deny"}), True),
         (policy(defaults={"on_missing_shadow": "deny"}, python_rules=[one]), True),
         (compile_policy([PolicyLayer("a", {"version": 1})]), True),
@@ -81,7 +89,10 @@ def test_a_bundle_pickles(bundle: PolicyBundle) -> None:
     ],
 )
 def test_may_ask(bundle: PolicyBundle, expected: bool) -> None:
-    """`may_ask` is False only where no decision can be an ask."""
+    """`may_ask` is False only where no decision can be an ask.
+
+    Below a rule for everything nothing decides, but for what a transform makes of a call.
+    """
     assert expected is bundle.may_ask
 
 

@@ -413,6 +413,22 @@ class TestApprovalOfItsOwn:
         assert ([DENIED], []) == (stage.said, ran)
         assert ["action.suspended", "action.denied"] == record.ends
 
+    @pytest.mark.parametrize("text", ['{"name": "a", "name": "b"}', '{"name": "\\ud800"}'])
+    def test_refused_arguments_are_never_put_to_anybody(
+        self, text, stage, guard_of, erase, ran, record
+    ):
+        """Clause 2: what cannot be read in one way is no question for a person."""
+        stage.script(a=[("erase", text)])
+        tools = [Tool(erase, requires_approval=True)]
+
+        result = stage.run(
+            govern(stage.agent(tools=tools, output_type=[str, DeferredToolRequests]), guard_of())
+        )
+
+        assert "a is done." == result.output
+        assert ["refused_arguments"] == [each["code"] for each in record.bodies("action.denied")]
+        assert ([], ["action.denied"]) == (ran, record.ends)
+
     def test_approval_in_place_is_judged_too(self, stage, guard_of, erase, ran, record):
         """A handler of the framework's that approves at once leads through the gate."""
 

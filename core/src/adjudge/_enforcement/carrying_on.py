@@ -18,7 +18,7 @@ from adjudge._enforcement.attempt import Refusal, Steps
 from adjudge._enforcement.doors import FrameworkDoor
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.judging import same
-from adjudge._enforcement.keeping import pending_of
+from adjudge._enforcement.keeping import pending_of, request_of
 from adjudge._enforcement.resumption import (
     Resumption,
     claim_and_go_on,
@@ -30,7 +30,6 @@ from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry
 from adjudge._types import (
     ActionRequest,
-    CallContext,
     Decision,
     ExecutionContext,
     GovernedCall,
@@ -80,9 +79,25 @@ class RunCall(Resumption):
                 if look.caller is not None:
                     caller = look.caller
                     self.context = lambda: caller
+        elif reading.refusal is not None:
+            entry = self._run.take_call(self.door.tool, self.door.call_id, self.door.parent)
+            if entry is not None:
+                return (yield from self._refuse_waiting(entry, reading.refusal))
         if self.seq < 0:
             self.seq = self._next_seq()
         return (yield from self.mediate(reading))
+
+    def _refuse_waiting(self, entry: LedgerEntry, refusal: Refusal) -> Steps[GovernedCall | Raised]:
+        """End a call that waited, and whose own text turns out to be refused (clause 2)."""
+
+        def claimed(entry: LedgerEntry, holder: str) -> Mediating:
+            self.entry, self.holder, self.seq = entry, holder, entry.seq
+            self.correlation_id, self.ended = entry.correlation_id, False
+            self.request = request_of(entry, self.settings, None)
+            return self.guarded(_raising(refusal))
+
+        self.ended = True
+        return (yield from self._claim(entry, claimed))
 
     # Before the body
 
@@ -134,15 +149,13 @@ class RunCall(Resumption):
 
     def _go_on(self, entry: LedgerEntry) -> Mediating:
         """Go on with what the ledger keeps, or say by value why not."""
-        if self.context is not None:
-            # Asked before the entry is claimed: who else may resume must not use up a grant.
-            self.seq = self._next_seq()
-            try:
-                caller = yield from self._caller_of(entry)
-            except Refusal as refused:
-                turned = turned_away(self.settings, entry, self.seq)
-                return (yield from turned.tell(refused.code, refused.reason))
-            self.context = lambda: caller
+        # Asked before the entry is claimed: who else may resume must not use up a grant.
+        self.seq = self._next_seq()
+        try:
+            yield from self._check_caller(entry)
+        except Refusal as refused:
+            turned = turned_away(self.settings, entry, self.seq)
+            return (yield from turned.tell(refused.code, refused.reason))
         suspended = entry.state is EntryState.SUSPENDED
         self.ended = True  # until the entry is ours, this is no attempt
 
@@ -155,22 +168,28 @@ class RunCall(Resumption):
             self.correlation_id = entry.correlation_id
             return self.guarded(self._from_suspension(entry))
 
-        going_on = claim_and_go_on(
+        return (yield from self._claim(entry, claimed))
+
+    def _claim(
+        self, entry: LedgerEntry, go_on: Callable[[LedgerEntry, str], Mediating]
+    ) -> Mediating:
+        suspended = entry.state is EntryState.SUSPENDED
+        return claim_and_go_on(
             self.settings,
             entry.id,
             expected=EntryState.SUSPENDED if suspended else EntryState.ANSWERED,
             in_run=True,
             next_seq=self._next_seq,
-            go_on=claimed,
+            go_on=go_on,
         )
-        return (yield from going_on)
 
-    def _caller_of(self, entry: LedgerEntry) -> Steps[CallContext]:
+    def _check_caller(self, entry: LedgerEntry) -> Steps[None]:
         context = yield from self.who()
         if context.principal != entry.principal:
             raise Refusal("other_caller", "the call was asked about for somebody else")
-        assert self.caller is not None
-        return self.caller
+        caller = self.caller
+        if caller is not None:
+            self.context = lambda: caller
 
     def _from_suspension(self, entry: LedgerEntry) -> Steps[GovernedCall | Raised]:
         """Enter a body again that suspended itself: the same execution, judged again (law 6)."""
@@ -191,7 +210,11 @@ class RunCall(Resumption):
         """Give the request as the framework hands it over now, which must be the one kept."""
         if not same(self.sent, entry.args):
             raise Refusal("other_call", "the arguments are not those that were asked about")
-        request = replace(request, args=self._reading.args, given=self._reading.given)
-        if self.context is None:
-            return request
-        return replace(request, context=(yield from self.who()))
+        context = yield from self.who()
+        args, given = self._reading.args, self._reading.given
+        return replace(request, args=args, given=given, context=context)
+
+
+def _raising(refusal: Refusal) -> Steps[GovernedCall | Raised]:
+    yield from ()
+    raise refusal

@@ -229,19 +229,24 @@ class ToolGuard:
         """Do what `waiting` does, for callers without an event loop."""
         return drive_sync(waiting(self._settings, run), self._recorder, self._thread)
 
-    async def reopen(self, answers: Mapping[str, ApprovalDecision | None]) -> GovernedRun:
+    async def reopen(
+        self, answers: Mapping[str, ApprovalDecision | None], *, run: str | None = None
+    ) -> GovernedRun:
         """Keep people's answers to calls of one paused run, and give the run to go on with.
 
         `answers` are by the ids of what is pending, one for each approver set that is still to
         answer; the first answer to a question counts. None leaves a call as the ledger has it, for
-        what was answered elsewhere. Raises `AnswerError` for what is no answer,
+        what was answered elsewhere; `run`, the id of the `GovernedRun`, may stand for answers where
+        there are none to give. Raises `AnswerError` for what is no answer,
         or none to a call of one run that this guard's ledger knows.
         """
-        return await drive(reopen(self._settings, answers), self._recorder)
+        return await drive(reopen(self._settings, answers, run), self._recorder)
 
-    def reopen_sync(self, answers: Mapping[str, ApprovalDecision | None]) -> GovernedRun:
+    def reopen_sync(
+        self, answers: Mapping[str, ApprovalDecision | None], *, run: str | None = None
+    ) -> GovernedRun:
         """Do what `reopen` does, for callers without an event loop."""
-        return drive_sync(reopen(self._settings, answers), self._recorder, self._thread)
+        return drive_sync(reopen(self._settings, answers, run), self._recorder, self._thread)
 
     def close(self) -> None:
         """Stop the guard's loop thread, if it was started; a later call would start it again."""

@@ -256,17 +256,20 @@ class Mediation(Admission):
 
     def _suspend(self) -> Steps[None]:
         """Keep, for the run's going on, that the body began; where that fails it is a new call."""
-        if self.door.run is None:
+        run = self.door.run
+        if run is None:
             yield from self._settle(Outcome.SUSPENDED)
             return
         request, decision = self.request, self.decision
         assert request is not None
         assert decision is not None
         try:
-            if self.entry is not None:
+            entry = self.entry
+            if entry is not None:
                 yield from self.settle_entry(EntryState.SUSPENDED, outcome=None)
+                run.keep(replace(entry, state=EntryState.SUSPENDED, holder=None))
                 return
-            yield from enter(
+            made = yield from enter(
                 self,
                 request,
                 decision,
@@ -275,6 +278,8 @@ class Mediation(Admission):
                 state=EntryState.SUSPENDED,
                 seconds=LONGEST_TIMEOUT,
             )
+            if made is not None:
+                run.keep(made)
         except Exception:
             self.entry = None
 

@@ -46,8 +46,8 @@ def claim_and_go_on(
 ) -> Mediating:
     """Claim the entry with that id and mediate what `go_on` makes of it and of its holder's name.
 
-    `in_run` says whether it must be part of a framework's run, or must not. Where it cannot be
-    claimed, say why, by value.
+    `in_run` False leaves alone what is part of a framework's run. Where it cannot be claimed, say
+    why, by value.
     """
     ledger = settings.ledger
     if ledger is None:
@@ -55,6 +55,10 @@ def claim_and_go_on(
         return (yield from away.tell("unknown_approval", "this guard has no ledger"))
     holder = settings.new_id()
     try:
+        if not in_run and (yield from _is_of_a_run(ledger, pending_id)):
+            away = _TurnedAway(settings, pending_id, None, next_seq())
+            why = "the call is part of a framework's run; resume that with the answer"
+            return (yield from away.tell("part_of_a_run", why))
         claimed = yield UseLedger(
             ledger.claim,
             (pending_id,),
@@ -71,12 +75,12 @@ def claim_and_go_on(
         # Whether the claim went through is not known here; the ledger knows.
         yield from _give_back(ledger, pending_id, holder, expected)
         return Raised(error)
-    if in_run is (entry.run is None):
-        yield from _give_back(ledger, pending_id, holder, expected)
-        away = _TurnedAway(settings, pending_id, entry, next_seq())
-        why = "the call is part of a framework's run; resume that with the answer"
-        return (yield from away.tell("part_of_a_run", why))
     return (yield from go_on(entry, holder))
+
+
+def _is_of_a_run(ledger: Ledger, pending_id: str) -> Steps[bool]:
+    entry = yield UseLedger(ledger.get, (pending_id,), may_block=True)
+    return isinstance(entry, LedgerEntry) and entry.run is not None
 
 
 def _give_back(ledger: Ledger, pending_id: str, holder: str, expected: EntryState) -> Steps[None]:
@@ -221,6 +225,8 @@ class Resumption(Mediation):
         asking = Asking(entry.id, request, decision, entry.digest, max(remaining, 0.0))
         grants = list(entry.grants)
         for answer in answers:
+            if _grants_again(answer, grants):
+                continue
             if len(grants) > len(entry.grants):
                 yield from request_approval(self, asking, len(grants))
             grants.append((yield from take_answer(self, asking, answer, len(grants))))
@@ -232,6 +238,11 @@ class Resumption(Mediation):
             entry.id, request, decision, entry.digest, entry.expires_at, entry.call_id
         )
         return self.governed(Outcome.PENDING, pending)
+
+
+def _grants_again(answer: object, grants: list[str]) -> bool:
+    """Whether somebody grants who has granted already, for another approver set."""
+    return getattr(answer, "granted", None) is True and getattr(answer, "approver", "") in grants
 
 
 def _still_holds(entry: LedgerEntry, request: ActionRequest, decision: Decision) -> bool:

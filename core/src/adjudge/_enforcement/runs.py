@@ -77,6 +77,13 @@ class GovernedRun:
         """Give the entry of a call to whoever goes on with it."""
         return self._entries.pop(occurrence, None)
 
+    def take_call(self, tool: str, call_id: str | None, parent: str | None) -> LedgerEntry | None:
+        """Give the entry of the call with that id, whatever its arguments."""
+        for occurrence, entry in self._entries.items():
+            if call_id is not None and (entry.tool, entry.call_id) == (tool, call_id):
+                return self._entries.pop(occurrence)
+        return None
+
     def looked(self, occurrence: str, look: Look) -> None:
         """Put down what a first look found."""
         self._looks[occurrence] = look
@@ -97,12 +104,15 @@ def warn_unless_durable(ledger: Ledger | None) -> None:
         )
 
 
-def reopen(settings: Settings, answers: Answers) -> Generator[Effect, Any, GovernedRun]:
+def reopen(
+    settings: Settings, answers: Answers, run: str | None = None
+) -> Generator[Effect, Any, GovernedRun]:
     """Keep people's answers in the ledger, and give the run that they belong to.
 
     An answer that comes too late, or after another, changes nothing; that shows when the call goes
-    on. None leaves a call as the ledger has it, answered by then or not. Raises `AnswerError` for
-    answers that cannot be any, and then none is kept.
+    on. None leaves a call as the ledger has it, answered by then or not. `run` names the run where
+    there need not be an answer. Raises `AnswerError` for answers that cannot be any, and then none
+    is kept.
     """
     ledger = settings.ledger
     if not isinstance(answers, Mapping):
@@ -112,9 +122,8 @@ def reopen(settings: Settings, answers: Answers) -> Generator[Effect, Any, Gover
         )
     if ledger is None:
         raise AnswerError("This guard has no ledger; give it on_approval=pause_approval(ledger).")
-    if not answers:
+    if not answers and run is None:
         raise AnswerError("There is no answer; give at least one, by the id of what is pending.")
-    run: str | None = None
     checked = {key: _checked(key, answer) for key, answer in answers.items()}
     for key in checked:
         entry = yield UseLedger(ledger.get, (key,), may_block=True)

@@ -113,7 +113,10 @@ class Ledger(Protocol):
     def claim(
         self, id: str, *, expected: EntryState, holder: str, now: datetime
     ) -> Awaitable[LedgerEntry | None] | LedgerEntry | None:
-        """Atomically take the entry that is in the expected state and has not expired, or None."""
+        """Atomically take the entry that is in the expected state and has not expired, or None.
+
+        One that is suspended does not expire: its body has begun.
+        """
         ...
 
     def expire(self, id: str, *, now: datetime) -> bool | Awaitable[bool]:
@@ -140,6 +143,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._entries: dict[str, LedgerEntry] = {}
+        self._runs: dict[str, list[str]] = {}
         self._lock = threading.Lock()
 
     def add(self, entry: LedgerEntry) -> None:
@@ -148,6 +152,8 @@ class MemoryLedger:
             if entry.id in self._entries:
                 raise LedgerError(f"There is an entry {entry.id!r} already.")
             self._entries[entry.id] = entry
+            if entry.run is not None:
+                self._runs.setdefault(entry.run, []).append(entry.id)
 
     def get(self, id: str) -> LedgerEntry | None:
         """Give the entry of that id."""
@@ -157,7 +163,7 @@ class MemoryLedger:
     def of_run(self, run: str) -> tuple[LedgerEntry, ...]:
         """Give the entries of a run."""
         with self._lock:
-            return tuple(entry for entry in self._entries.values() if entry.run == run)
+            return tuple(self._entries[key] for key in self._runs.get(run, ()))
 
     def answer(self, id: str, answer: ApprovalDecision, *, now: datetime) -> LedgerEntry | None:
         """Add an answer to the entry, if it is paused and has not expired."""
@@ -174,7 +180,7 @@ class MemoryLedger:
         """Take the entry, if it is in the expected state and has not expired."""
         with self._lock:
             entry = self._entries.get(id)
-            if entry is None or entry.state is not expected or entry.expires_at <= now:
+            if entry is None or entry.state is not expected or has_expired(entry, now):
                 return None
             claimed = replace(entry, state=EntryState.CLAIMED, holder=holder)
             self._entries[id] = claimed
@@ -184,7 +190,7 @@ class MemoryLedger:
         """Finish the entry, if it waits and has expired."""
         with self._lock:
             entry = self._entries.get(id)
-            if entry is None or entry.state not in WAITING or entry.expires_at > now:
+            if entry is None or entry.state not in WAITING or not has_expired(entry, now):
                 return False
             self._entries[id] = replace(entry, state=EntryState.FINISHED, outcome="expired")
             return True
@@ -216,11 +222,19 @@ def checked_claim(answer: object, holder: str) -> LedgerEntry | None:
     return answer
 
 
+def has_expired(entry: LedgerEntry, now: datetime) -> bool:
+    """Whether an entry has waited too long; a body that has begun waits for as long as it takes."""
+    return entry.state is not EntryState.SUSPENDED and entry.expires_at <= now
+
+
 def answered(entry: LedgerEntry, answer: ApprovalDecision) -> LedgerEntry:
     """Give an entry with one more answer: all that it needs once one refuses or all have granted.
 
-    A refusal is an answer whose `granted` is not the bool True.
+    A refusal is an answer whose `granted` is not the bool True. Whoever has granted for one
+    approver set cannot grant for another, so a grant that comes twice counts once.
     """
+    if answer.granted is True and answer.approver in {each.approver for each in entry.answers}:
+        return entry
     answers = (*entry.answers, answer)
     complete = answer.granted is not True or len(answers) >= max(1, len(entry.approver_sets))
     state = EntryState.ANSWERED if complete else EntryState.PAUSED

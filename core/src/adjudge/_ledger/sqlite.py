@@ -117,8 +117,15 @@ class SQLiteLedger:
         with self._transaction() as database:
             taken = database.execute(
                 "UPDATE adjudge_entries SET state = ?, holder = ?"
-                " WHERE id = ? AND state = ? AND expires_at > ?",
-                (EntryState.CLAIMED.value, holder, id, expected.value, now.timestamp()),
+                " WHERE id = ? AND state = ? AND (expires_at > ? OR state = ?)",
+                (
+                    EntryState.CLAIMED.value,
+                    holder,
+                    id,
+                    expected.value,
+                    now.timestamp(),
+                    EntryState.SUSPENDED.value,
+                ),
             )
             # An entry that cannot be read raises here, and the claim is taken back.
             return _read(database, id) if taken.rowcount == 1 else None
@@ -128,10 +135,11 @@ class SQLiteLedger:
         with self._transaction() as database:
             ended = database.execute(
                 "UPDATE adjudge_entries SET state = ?, outcome = 'expired'"
-                " WHERE id = ? AND state NOT IN (?, ?) AND expires_at <= ?",
+                " WHERE id = ? AND state NOT IN (?, ?, ?) AND expires_at <= ?",
                 (
                     EntryState.FINISHED.value,
                     id,
+                    EntryState.SUSPENDED.value,
                     EntryState.CLAIMED.value,
                     EntryState.FINISHED.value,
                     now.timestamp(),

@@ -21,7 +21,7 @@ from adjudge.policy._layers import (
     last_layer_wins,
     strict_overrides_loose,
 )
-from adjudge.policy._model import Defaults, PolicySource
+from adjudge.policy._model import Always, Defaults, PolicySource
 from adjudge.policy._python_rules import PythonRule, named, priorities_of
 from adjudge.policy._reading.source import read_policy
 from adjudge.policy._resolving import paths_to_resolve
@@ -243,16 +243,30 @@ def _compile_one(
 ) -> PolicyBundle:
     rules = named(python_rules, (rule.id for rule in source.rules))
     priorities = priorities_of(python_rule_priorities, rules)
-    verdicts = {rule.verdict for rule in source.rules}
-    verdicts |= {source.defaults.on_no_match, source.defaults.on_missing_shadow}
     return PolicyBundle(
         id=identity_of_policy(source, rules, priorities),
         source=source,
         python_rules=tuple(rules.values()),
         python_rule_priorities=tuple(sorted(priorities.items())),
-        may_ask=bool(rules) or Verdict.APPROVE_REQUIRED in verdicts,
+        may_ask=bool(rules) or Verdict.APPROVE_REQUIRED in _reachable_verdicts(source),
         _compiled=compile_source(source, rules, priorities, layer=layer),
     )
+
+
+def _reachable_verdicts(source: PolicySource) -> set[Verdict]:
+    """Give the verdicts that a policy can come to: below a rule for everything nothing decides."""
+    ordered = sorted(source.rules, key=lambda rule: -rule.priority)
+    place = next((i for i, rule in enumerate(ordered) if isinstance(rule.match, Always)), None)
+    if place is None:
+        defaults = source.defaults
+        return {
+            *(rule.verdict for rule in ordered),
+            defaults.on_no_match,
+            defaults.on_missing_shadow,
+        }
+    # What a transform makes of a call is judged by all rules (clause 19).
+    rewrites = any(rule.verdict is Verdict.TRANSFORM for rule in ordered)
+    return {rule.verdict for rule in (ordered if rewrites else ordered[: place + 1])}
 
 
 def _compile_layers(layers: Sequence[PolicyLayer], merge: Combiner) -> LayeredPolicyBundle:

@@ -8,14 +8,23 @@ raises `HandoffDenied`. A run that waits for people goes on, in any process, wit
 
 from adjudge_openai_agents._govern import govern, governed_function_tools
 from adjudge_openai_agents._handoffs import HandoffDenied
-from adjudge_openai_agents._pause import pending, resume, resume_realtime, resume_streamed
+from adjudge_openai_agents._pause import (
+    apending,
+    pending,
+    resume,
+    resume_realtime,
+    resume_streamed,
+    run_of,
+)
 
 __all__ = [
     "HandoffDenied",
+    "apending",
     "govern",
     "governed_function_tools",
     "pending",
     "resume",
     "resume_realtime",
     "resume_streamed",
+    "run_of",
 ]

@@ -9,6 +9,7 @@ ends the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from agents import AgentBase, Handoff, RunContextWrapper, Tool
@@ -109,7 +110,7 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
             tools = await super().get_all_tools(run_context)
             if binding.recursive:
                 govern_agents(agents_behind(tools), binding)
-            return govern_tools(tools, binding)
+            return govern_tools(tools, replace(binding, agent=self.name))
 
         async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
             """Give the instructions, and govern the agents that making them has added."""
@@ -119,7 +120,8 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
 
         async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the tools of the agent's MCP servers, governed."""
-            return govern_tools(await super().get_mcp_tools(run_context), binding)
+            tools = await super().get_mcp_tools(run_context)
+            return govern_tools(tools, replace(binding, agent=self.name))
 
         if hasattr(base, "get_prompt"):  # a realtime agent has none
 

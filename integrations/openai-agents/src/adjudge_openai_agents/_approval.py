@@ -36,7 +36,12 @@ class Approval:
         waits = False
         if frame.run is not None:
             source = self._body.binding.context
-            call = replace(self._body.proposed(raw, call_id), run=frame.run, parent=frame.parent)
+            call = replace(
+                self._body.proposed(raw, call_id),
+                run=frame.run,
+                agent=self._body.binding.agent,
+                parent=frame.parent,
+            )
             pending = await guard.pause_call(
                 call, context=source and functools.partial(source, context)
             )

@@ -30,6 +30,8 @@ class Binding:
     hosted: Hosted = "refuse"
     ungoverned: frozenset[str] = frozenset()
     context: ContextSource | None = None
+    agent: str | None = None
+    """The agent whose tools are governed, where that is known: it tells equal calls apart."""
     declared: ToolMetadata | None = None
     shadow: Callable[..., Any] | None = None
     owned: bool = False

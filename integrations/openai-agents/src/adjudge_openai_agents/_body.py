@@ -26,7 +26,7 @@ from adjudge.integration import (
 )
 from adjudge_openai_agents._approval import Approval
 from adjudge_openai_agents._binding import Binding
-from adjudge_openai_agents._runs import Suspended, entered, frame_of
+from adjudge_openai_agents._runs import Suspended, entered, forget_nested, frame_of
 
 __all__ = ["GovernedBody", "TypedBody", "govern_copy", "is_governed"]
 
@@ -53,7 +53,9 @@ class GovernedBody:
         inside = frame.inside(call.call_id)
 
         async def execute(effective: Effective) -> Any:
-            with entered(inside):
+            # An agent that the SDK runs for the tool is part of the run; one that the body runs by
+            # itself is a run of its own.
+            with entered(inside if self.nests else None):
                 result = run(effective)
                 if inspect.isawaitable(result):
                     result = await result
@@ -65,6 +67,7 @@ class GovernedBody:
         call = replace(
             call,
             run=frame.run,
+            agent=self.binding.agent,
             parent=frame.parent,
             may_pause=False,  # the SDK pauses before it comes here, or not at all
             control_flow=(Suspended,),
@@ -76,6 +79,8 @@ class GovernedBody:
             )
         except Suspended as suspended:
             return suspended.value
+        if self.nests and governed.text is not None:
+            forget_nested(context)
         return governed.result.value if governed.text is None else self._said(governed)
 
     def proposed(self, raw: Any, call_id: str) -> ProposedCall:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from agents import ApplyPatchOperation, ApplyPatchResult, ApplyPatchTool, RunContextWrapper
 
 from adjudge import GovernedCall
-from adjudge.integration import Effective, ProposedCall, canonical_json
+from adjudge.integration import Effective, EntryState, ProposedCall, canonical_json
 from adjudge_openai_agents._binding import Binding
 from adjudge_openai_agents._body import TypedBody, govern_copy
 from adjudge_openai_agents._runs import frame_of
@@ -23,6 +23,7 @@ from adjudge_openai_agents._runs import frame_of
 __all__ = ["GovernedEditor", "govern_apply_patch_tool"]
 
 _TEXT = {"type": "string"}
+_FIRST = {EntryState.ANSWERED: 0, EntryState.PAUSED: 1}
 
 # The operations of the call that the SDK is about to run in this task, each with the call's id.
 _ASKED: ContextVar[tuple[tuple[ApplyPatchOperation, str], ...]] = ContextVar(
@@ -103,11 +104,14 @@ class GovernedEditor(TypedBody):
         """Give the ids of such calls that waited: the SDK does not ask again about those."""
         run = frame_of(context, self.binding.guard).run
         args = canonical_json(self.proposal(kind, operation, None).arguments)
-        return [
-            entry.call_id
+        alike = [
+            entry
             for entry in (() if run is None else run.entries)
             if entry.tool == self.name and canonical_json(entry.args) == args
         ]
+        # Equal operations differ in nothing but their ids: what was answered goes first.
+        alike.sort(key=lambda entry: _FIRST.get(entry.state, len(_FIRST)))
+        return [entry.call_id for entry in alike]
 
     def _said(self, call: GovernedCall) -> ApplyPatchResult:
         return ApplyPatchResult(status="failed", output=call.text)

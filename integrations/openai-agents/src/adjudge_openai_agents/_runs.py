@@ -7,6 +7,7 @@ resumed, it goes along with the task.
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import RunContextWrapper
+from agents.agent_tool_state import drop_agent_tool_run_result, get_agent_tool_state_scope
 
 from adjudge import ToolGuard
 from adjudge.integration import GovernedRun
 
-__all__ = ["Frame", "Suspended", "entered", "frame_of", "known_frame", "remember"]
+__all__ = [
+    "Frame",
+    "Suspended",
+    "entered",
+    "forget_nested",
+    "frame_of",
+    "known_frames",
+    "remember",
+]
 
 
 class Suspended(BaseException):
@@ -44,19 +54,20 @@ class Frame:
 
     def inside(self, call_id: str | None) -> Frame:
         """Give the place inside of a call's body."""
-        return Frame(self.guard, self.run, f"{self.parent}/{call_id}")
+        return Frame(self.guard, self.run, f"{self.parent}{json.dumps(call_id)}/")
 
 
 # The place of what runs in this task.
 _FRAME: ContextVar[Frame | None] = ContextVar("adjudge_frame", default=None)
 
-# The runs of this process by the identity of their usage, which cannot be a key itself.
-_BY_USAGE: dict[int, Frame] = {}
+# The runs of this process by the identity of their usage, which cannot be a key itself; where
+# agents of one run are under several guards, a run for each.
+_BY_USAGE: dict[int, list[Frame]] = {}
 
 
 @contextmanager
-def entered(frame: Frame) -> Iterator[None]:
-    """Make a place the one of this task."""
+def entered(frame: Frame | None) -> Iterator[None]:
+    """Make a place the one of this task; None: whatever runs here is a run of its own."""
     token = _FRAME.set(frame)
     try:
         yield
@@ -68,21 +79,36 @@ def frame_of(context: RunContextWrapper[Any], guard: ToolGuard) -> Frame:
     """Give the place in which something is proposed; a run that is not known begins here."""
     frame = _FRAME.get()
     if frame is None or frame.guard is not guard:
-        frame = known_frame(context)
-    if frame is None or frame.guard is not guard:
+        frame = next((each for each in known_frames(context) if each.guard is guard), None)
+    if frame is None:
         frame = Frame(guard, GovernedRun() if guard.pauses else None)
     remember(context, frame)
     return frame
 
 
-def known_frame(context: RunContextWrapper[Any]) -> Frame | None:
-    """Give the place that a run is known by, if anything in it was governed."""
-    return _BY_USAGE.get(id(context.usage))
+def known_frames(context: RunContextWrapper[Any]) -> list[Frame]:
+    """Give the places that a run is known by: one for each guard in it."""
+    return list(_BY_USAGE.get(id(context.usage), ()))
 
 
 def remember(context: RunContextWrapper[Any], frame: Frame) -> None:
     """Know a run by its usage, for as long as that lives."""
     key = id(context.usage)
     if key not in _BY_USAGE:
-        _BY_USAGE[key] = Frame(frame.guard, frame.run)
+        _BY_USAGE[key] = []
         weakref.finalize(context.usage, _BY_USAGE.pop, key, None)
+    known = _BY_USAGE[key]
+    if not any(each.guard is frame.guard and each.run is frame.run for each in known):
+        # A run that was opened again takes the place of what it was before.
+        others = [each for each in known if each.guard is not frame.guard]
+        known[:] = [*others, Frame(frame.guard, frame.run)]
+
+
+def forget_nested(context: RunContextWrapper[Any]) -> None:
+    """Let go of a nested agent that waits, where the tool that runs it does not go on.
+
+    The SDK would report its calls as waiting for ever.
+    """
+    call = getattr(context, "tool_call", None)
+    if call is not None:
+        drop_agent_tool_run_result(call, scope_id=get_agent_tool_state_scope(context))

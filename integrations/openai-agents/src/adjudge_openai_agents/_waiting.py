@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from adjudge import (
@@ -30,16 +30,26 @@ _NOBODY = Principal("user", "unknown")
 
 def paired(
     items: Iterable[Item], entries: Iterable[LedgerEntry]
-) -> Iterator[tuple[Item, LedgerEntry | None]]:
-    """Give each item with its entry, each entry once; ids alone may repeat (fault X037)."""
-    left = list(entries)
-    for item in items:
-        named = item.call_id, _name_of(item)
-        alike = [entry for entry in left if (entry.call_id, entry.tool) == named]
-        alike = [entry for entry in alike if _same_arguments(item, entry)] or alike
-        if alike:
+) -> list[tuple[Item, LedgerEntry | None]]:
+    """Give each item with its entry, each entry once; ids alone may repeat (fault X037).
+
+    Exact arguments tell equal ids apart. Validation may have changed them, so what is left is
+    paired where there is only one way to do it.
+    """
+    items, left = list(items), list(entries)
+    found: dict[int, LedgerEntry] = {}
+    for place, item in enumerate(items):
+        exact = [e for e in left if _same_call(item, e) and _same_arguments(item, e)]
+        if exact:
+            found[place] = exact[0]
+            left.remove(exact[0])
+    for place, item in enumerate(items):
+        alike = [entry for entry in left if _same_call(item, entry)]
+        rivals = [at for at in range(len(items)) if at not in found and _alike(items[at], item)]
+        if rivals == [place] and len(alike) == 1:
+            found[place] = alike[0]
             left.remove(alike[0])
-        yield item, alike[0] if alike else None
+    return [(item, found.get(place)) for place, item in enumerate(items)]
 
 
 def is_held_back(item: Item) -> bool:
@@ -64,6 +74,14 @@ def held_back(item: Item) -> PendingApproval:
     return PendingApproval(
         f"{HELD_BACK}{item.call_id}", request, decision, "", call_id=item.call_id
     )
+
+
+def _same_call(item: Item, entry: LedgerEntry) -> bool:
+    return (item.call_id, _name_of(item)) == (entry.call_id, entry.tool)
+
+
+def _alike(one: Item, other: Item) -> bool:
+    return (one.call_id, _name_of(one)) == (other.call_id, _name_of(other))
 
 
 def _same_arguments(item: Item, entry: LedgerEntry) -> bool:

@@ -43,6 +43,9 @@ from adjudge_pydantic_ai._toolset import GovernedToolset, StoppedCall
 
 __all__ = ["AdjudgeCapability", "Gate", "RunGate"]
 
+# The one setting of a provider that brings tools along; the rest of them is the README's.
+_OPENAI_TOOLS = "openai_native_tools"
+
 
 class Gate(AbstractCapability[AgentDepsT]):
     """What a run and a realtime session have in common: their tools."""
@@ -219,6 +222,11 @@ class RunGate(Gate[AgentDepsT]):
         if len(allowed) != len(parameters.native_tools):
             # Not a copy of the request: some releases forget what they set on it themselves.
             request.model_request_parameters = replace(parameters, native_tools=allowed)
+        settings: Any = request.model_settings or {}
+        if settings.get(_OPENAI_TOOLS):
+            allowed = allowed_native_tools(settings[_OPENAI_TOOLS], self.binding)
+            settings = {**settings, _OPENAI_TOOLS: allowed}
+            request.model_settings = settings
         return request
 
 

@@ -95,8 +95,9 @@ class Answer(_Model):
     """What the approver does, once, when asked about a call of `tool` with the arguments `when`.
 
     Without `when` it is about any call of the tool. `args` are the arguments of an `edit`. `hang`
-    never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`. `round`
-    is the resumption of a paused run with which it is given: the run waits again between rounds.
+    never answers, `raise` fails, `true` returns the bool instead of an `ApprovalDecision`.
+    `approver` is who answers where a run was paused. `round` is the resumption of a paused run with
+    which it is given: the run waits again between rounds.
     """
 
     tool: str
@@ -104,6 +105,7 @@ class Answer(_Model):
     reason: str = ""
     when: dict[str, Any] = {}
     args: dict[str, Any] | None = None
+    approver: str = "ana"
     round: int = 1
 
     def is_about(self, tool: str, args: Mapping[str, Any]) -> bool:

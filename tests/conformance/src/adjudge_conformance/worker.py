@@ -270,7 +270,7 @@ def _answers(job: Job, driver: Driver[Any], number: int) -> list[GivenAnswer]:
 def _decision(answer: Answer) -> ApprovalDecision:
     return ApprovalDecision(
         granted=answer.does != "refuse",
-        approver="ana",
+        approver=answer.approver,
         reason=answer.reason,
         edited_args=answer.args if answer.does == "edit" else None,
     )
