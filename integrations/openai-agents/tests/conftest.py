@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +21,11 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from adjudge import AuditEvent, ToolGuard, compile_policy
 from adjudge_conformance.wire import Api, Exchange, Script, ScriptedCall, ScriptedServer, Turn
+
+# What several test files share, by its plain name.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from pausing_desk import Desk
 
 Calls: TypeAlias = tuple[str, str] | ScriptedCall | tuple[ScriptedCall, ...]
 """A turn's calls: a tool with its argument text, a scripted call, or several."""
@@ -177,3 +183,9 @@ def guard_of(record) -> Callable[..., ToolGuard]:
     yield make
     for guard in guards:
         guard.close()
+
+
+@pytest.fixture
+def desk(stage, guard_of, tmp_path) -> Desk:
+    """A desk that pauses."""
+    return Desk(stage, guard_of, tmp_path)

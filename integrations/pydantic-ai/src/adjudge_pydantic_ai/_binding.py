@@ -22,12 +22,16 @@ __all__ = [
     "ContextSource",
     "Hosted",
     "RunState",
+    "call_key",
     "namespace_of",
     "source_of",
+    "written_call",
 ]
 
 Hosted: TypeAlias = Literal["refuse", "strip", "allow"]
 ContextSource: TypeAlias = Callable[[RunContext[Any]], CallContext | Awaitable[CallContext]]
+# Providers repeat their ids, so a call is known by its step and tool, too.
+CallKey: TypeAlias = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,10 @@ class Body:
     """The canonical form of what the body got."""
     next_gate: object = None
     """The gate further in that the call still comes through, where there is one."""
+    next_name: str | None = None
+    """The name by which that gate knows the tool."""
+    delegated: int = 0
+    """How many agents the body has delegated to."""
 
 
 BODY: ContextVar[Body | None] = ContextVar("adjudge_body", default=None)
@@ -93,12 +101,12 @@ BODY: ContextVar[Body | None] = ContextVar("adjudge_body", default=None)
 class RunState:
     """What the hooks of one run tell its toolset, and the other way round."""
 
-    sent: dict[str, str | dict[str, Any]] = field(default_factory=dict)
-    """The arguments of each call as they came to validation, by call id."""
-    judged: set[str] = field(default_factory=set)
-    """The ids of the calls that were put to the guard."""
-    waiting: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The metadata of the calls that wait for a person, by call id."""
+    sent: dict[CallKey, str | dict[str, Any]] = field(default_factory=dict)
+    """The arguments of each call as they came to validation."""
+    judged: set[CallKey] = field(default_factory=set)
+    """The calls that were put to the guard."""
+    waiting: dict[CallKey, dict[str, Any]] = field(default_factory=dict)
+    """The metadata of the calls that wait for a person."""
     tools: dict[str, ToolsetTool[Any]] = field(default_factory=dict)
     """The tools that the model was offered, by the names that it knows."""
     idle: bool = False
@@ -127,29 +135,62 @@ class RunState:
 
     def sent_arguments(self, ctx: RunContext[Any]) -> str | Mapping[str, Any] | None:
         """Give what the model sent in this call, None where that is not known."""
-        call_id = ctx.tool_call_id
-        if call_id is None:
+        if ctx.tool_call_id is None:
             return None
-        if call_id in self.sent:
-            return self.sent[call_id]
-        for message in reversed(ctx.messages):
-            for part in message.parts if isinstance(message, ModelResponse) else ():
-                if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
-                    return cast(str | Mapping[str, Any], part.args or {})
-        return None
+        key = call_key(ctx)
+        if key in self.sent:
+            return self.sent[key]
+        part = written_call(ctx)
+        return None if part is None else cast(str | Mapping[str, Any], part.args or {})
+
+
+def call_key(
+    ctx: RunContext[Any], name: str | None = None, call_id: str | None = None
+) -> CallKey:
+    """Tell a call from the others of its run; a context is about its own call unless told."""
+    return ctx.run_step, name or ctx.tool_name or "", call_id or ctx.tool_call_id
+
+
+def written_call(ctx: RunContext[Any]) -> ToolCallPart | None:
+    """Find the call as the model wrote it; None for one that it did not write."""
+    for message in reversed(ctx.messages):
+        for part in message.parts if isinstance(message, ModelResponse) else ():
+            if isinstance(part, ToolCallPart) and part.tool_call_id == ctx.tool_call_id:
+                return part
+    return None
 
 
 def namespace_of(tool: ToolsetTool[Any] | None) -> str | None:
-    """Name the toolset that a tool comes from: the id of an MCP server or of a named toolset."""
-    if tool is None:
-        return None
-    name = source_of(tool).id
-    return None if name is None or name.startswith("<") else name
+    """Name the toolset that a tool comes from: the id of an MCP server or of a named toolset.
+
+    Raises `GovernError` where that cannot be told.
+    """
+    return None if tool is None else _name_of(source_of(tool))
 
 
 def source_of(tool: ToolsetTool[Any]) -> AbstractToolset[Any]:
-    """Give the toolset behind whatever renames, filters or prepares its tools."""
-    toolset = tool.toolset
-    while isinstance(toolset, WrapperToolset):
-        toolset = toolset.wrapped
-    return toolset
+    """Give the toolset behind whatever renames, filters, prepares or combines its tools.
+
+    Raises `GovernError` where several that differ could be it.
+    """
+    source: Any = tool
+    # Those that rename put themselves in the place of the toolset; what was combined is kept.
+    while getattr(source, "source_tool", None) is not None:
+        source = source.source_tool
+    found: list[AbstractToolset[Any]] = []
+    source.toolset.apply(found.append)
+    leaves = [each for each in found if not isinstance(each, WrapperToolset)]
+    if not leaves:
+        return cast(AbstractToolset[Any], source.toolset)
+    if len({(type(each), _name_of(each)) for each in leaves}) > 1:
+        raise GovernError(
+            f"The tool {tool.tool_def.name!r} may come from any of {len(leaves)} toolsets, and "
+            "which one decides its namespace; let the toolset that combines them keep the tools "
+            "that it gets, or give them to the agent one by one."
+        )
+    return leaves[0]
+
+
+def _name_of(toolset: AbstractToolset[Any]) -> str | None:
+    name = toolset.id
+    return None if name is None or name.startswith("<") else name

@@ -24,7 +24,15 @@ from adjudge.integration import (
     thaw,
 )
 from adjudge_pydantic_ai._arguments import CallArguments, validation_text
-from adjudge_pydantic_ai._binding import BODY, Binding, Body, RunState, namespace_of
+from adjudge_pydantic_ai._binding import (
+    BODY,
+    Binding,
+    Body,
+    RunState,
+    call_key,
+    namespace_of,
+    written_call,
+)
 from adjudge_pydantic_ai._waiting import approval_required, reopened_run
 
 __all__ = ["judge_call", "judge_deferred", "record_invalid", "refusal_of", "was_judged"]
@@ -51,7 +59,7 @@ async def judge_call(
     tool: ToolsetTool[Any],
     body: Callable[[dict[str, Any]], Awaitable[Any]],
     *,
-    next_gate: object = None,
+    next_gate: tuple[object, str | None] = (None, None),
 ) -> Any:
     """Judge one call that is about to run, run it if it may, and answer as the framework does."""
     guard = binding.guard
@@ -78,7 +86,7 @@ async def judge_call(
     except _Stopped as stopped:
         return ToolDenied(denied_text(str(stopped)))
     if call.pending is not None:
-        raise _pause(state, proposed, call.pending)
+        raise _pause(state, proposed, ctx, call.pending)
     if call.text is not None:
         return ToolDenied(call.text) if call.outcome is Outcome.DENIED else call.text
     value = call.result.value
@@ -117,7 +125,7 @@ async def judge_deferred(
             raise
         return None
     if call.pending is not None:
-        raise _pause(state, proposed, call.pending)
+        raise _pause(state, proposed, ctx, call.pending)
     return call.text
 
 
@@ -172,14 +180,16 @@ async def _stay_pending(
         return
     pending = await binding.guard.pause_call(proposed, context=binding.context_of(ctx))
     if pending is not None:
-        raise _pause(state, proposed, pending)
+        raise _pause(state, proposed, ctx, pending)
 
 
-def _pause(state: RunState, proposed: ProposedCall, pending: PendingApproval) -> ApprovalRequired:
+def _pause(
+    state: RunState, proposed: ProposedCall, ctx: RunContext[Any], pending: PendingApproval
+) -> ApprovalRequired:
     assert proposed.run is not None
     error = approval_required(proposed.run.id, pending.id)
     if proposed.call_id is not None:
-        state.waiting[proposed.call_id] = error.metadata or {}
+        state.waiting[call_key(ctx)] = error.metadata or {}
     return error
 
 
@@ -195,7 +205,7 @@ def _proposal(
     """Make the proposal; `returns` False says that the call never comes back to its body."""
     sent = _sent(state, ctx)
     if ctx.tool_call_id is not None:
-        state.judged.add(ctx.tool_call_id)
+        state.judged.add(call_key(ctx))
     reopened = reopened_run(ctx)
     if reopened is not None:
         state.run, state.reopened = reopened, True
@@ -215,9 +225,16 @@ def _proposal(
         # At the top the name may be one that the framework guessed from a variable.
         agent=ctx.agent.name if state.parent and ctx.agent is not None else None,
         parent=state.parent,
-        # A realtime session has nothing that would outlive it.
-        may_pause=returns and isinstance(ctx.model, Model),
+        # A realtime session has nothing that would outlive it, and what a body dispatches nothing
+        # by which it would be known again.
+        may_pause=returns and isinstance(ctx.model, Model) and not _is_dispatched(ctx),
     )
+
+
+def _is_dispatched(ctx: RunContext[Any]) -> bool:
+    """Whether the body of another call of this run makes the call, under an id of its own."""
+    body = BODY.get()
+    return body is not None and body.run_id == ctx.run_id and written_call(ctx) is None
 
 
 def _sent(state: RunState, ctx: RunContext[Any]) -> Any:
@@ -242,7 +259,7 @@ def _projected(values: dict[str, Any]) -> Any:
 
 
 def was_judged(
-    gate: object, guard: ToolGuard, values: dict[str, Any], ctx: RunContext[Any]
+    gate: object, guard: ToolGuard, name: str, values: dict[str, Any], ctx: RunContext[Any]
 ) -> bool:
     """Whether a gate further out has judged this very call, with these very values, on its way in.
 
@@ -252,6 +269,8 @@ def was_judged(
     if body is None or body.guard is not guard or body.next_gate is not gate:
         return False
     body.next_gate = None
+    if body.next_name != name:  # somebody in between calls another tool
+        return False
     try:
         same = body.values == canonical_json(project_object(values))
     except ArgumentsRefused:
@@ -264,7 +283,7 @@ def _body(
     state: RunState,
     values: dict[str, Any],
     ctx: RunContext[Any],
-    next_gate: object,
+    next_gate: tuple[object, str | None],
 ) -> Body:
     return Body(
         guard,
@@ -274,5 +293,5 @@ def _body(
         ctx.run_id,
         ctx.tool_call_id,
         canonical_json(project_object(values)),
-        next_gate,
+        *next_gate,
     )
