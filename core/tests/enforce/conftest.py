@@ -209,9 +209,11 @@ class Desk:
 
         return await guard.govern_call(call, continuation, **more)
 
-    async def reopen(self, guard, answers):
-        """Take up a run with people's answers."""
-        return guard.reopen_sync(answers) if self._sync else await guard.reopen(answers)
+    async def reopen(self, guard, answers, run=None):
+        """Take up a run with people's answers, or by its id."""
+        if self._sync:
+            return guard.reopen_sync(answers, run=run)
+        return await guard.reopen(answers, run=run)
 
     async def waiting(self, guard, run):
         """Give what waits in a run."""

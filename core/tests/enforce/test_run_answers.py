@@ -286,3 +286,33 @@ class TestDurability:
 
 def _govern(ledger):
     warn_unless_durable(ledger)
+
+
+async def test_a_run_is_taken_up_by_its_id(bench, desk):
+    """Where the answers are in the ledger already, the id of the run is all that is needed."""
+    guard = desk.guard(ASK)
+    call = await desk.answered(guard)
+
+    run = await desk.reopen(guard, {}, run=call.run.id)
+    await desk.body(guard, replace(call, run=run))
+
+    assert 1 == len(bench.ran)
+
+
+@pytest.mark.parametrize("answers", [None, [], "x", 5])
+async def test_answers_come_in_a_mapping(desk, answers):
+    """What is no mapping is an error that says what to give."""
+    with pytest.raises(AnswerError, match="mapping"):
+        await desk.reopen(desk.guard(ASK), answers)
+
+
+async def test_a_call_of_a_run_is_not_the_guards_to_resume(bench, desk):
+    """`resume` is for `check`; a call of a framework's run stays as it is, and goes on there."""
+    guard = desk.guard(ASK)
+    call, pending = await desk.paused(guard)
+
+    turned = await guard.resume(pending.id, ApprovalDecision(True, "ana"))
+    run = await desk.reopen(guard, {pending.id: ApprovalDecision(True, "ana")})
+    await desk.body(guard, replace(call, run=run))
+
+    assert ("part_of_a_run", 1) == (turned.result.code, len(bench.ran))

@@ -177,13 +177,17 @@ class TestCallers:
         assert ("context_failed", []) == (done.result.code, bench.ran)
         assert ["action.denied"] == bench.terminals
 
-    async def test_without_a_context_the_ledger_says_who_it_was(self, desk):
-        """A guard of another process with another principal of its own goes on for the first's."""
-        call = await desk.answered(desk.guard(ASK, principal=Principal("user", "eve")))
+    async def test_without_a_context_it_is_the_guards_own_principal_that_counts(self, bench, desk):
+        """Clause 26: a guard of somebody else goes on for nobody, and uses up no grant."""
+        eve = desk.guard(ASK, principal=Principal("user", "eve"))
+        call = await desk.answered(eve)
 
-        done = await desk.body(desk.guard(ASK, principal=Principal("service", "worker")), call)
+        turned = await desk.body(desk.guard(ASK, principal=Principal("user", "bob")), call)
+        again = replace(call, run=await desk.reopen(eve, {}, run=call.run.id))
+        done = await desk.body(eve, again)
 
-        assert Principal("user", "eve") == done.request.context.principal
+        assert ("other_caller", "") == (turned.result.code, done.result.code)
+        assert 1 == len(bench.ran)
 
 
 class TestRepeatedIds:

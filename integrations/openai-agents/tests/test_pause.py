@@ -484,7 +484,7 @@ def _with_helper(desk: Desk) -> Agent[Any]:
 
 def test_a_nested_call_waits_and_its_agent_goes_on(desk, record):
     """Law 6: the agent that was asked is one execution, before the pause and after it."""
-    desk.stage.script(desk=[("ask", '{"input": "please"}')], helper=[CALL])
+    desk.stage.script(desk=[("ask", '{"input": "kindly 1"}')], helper=[CALL])
     result = desk.stage.run(_with_helper(desk))
     [waits] = pending(result)
     answers = {waits.id: YES}
@@ -503,7 +503,7 @@ def test_a_nested_call_waits_and_its_agent_goes_on(desk, record):
 
 def test_two_agents_whose_call_ids_repeat_are_the_sdks_to_refuse(desk):
     """Fault X037: what the SDK cannot tell apart it does not let go on, and nothing runs."""
-    ask = ScriptedCall("ask", '{"input": "please"}')
+    ask = ScriptedCall("ask", '{"input": "kindly 2"}')
     desk.stage.script(desk=[(ask, ask)], helper=[CALL])
     result = desk.stage.run(_with_helper(desk))
     first, second = pending(result)

@@ -102,7 +102,7 @@ def test_an_answer_to_one_call_approves_no_other_of_its_id(desk):
     desk.rules = [{**ASK, "match": {"tool": "pay", "args.amount.gt": 100}}]
     big = ScriptedCall("pay", '{"to": "bo", "amount": 500}')
     desk.stage.script(
-        desk=[(ScriptedCall("ask", '{"input": "please"}'), dataclasses.replace(big, id="same"))],
+        desk=[(ScriptedCall("ask", '{"input": "please 1"}'), dataclasses.replace(big, id="same"))],
         helper=[ScriptedCall("pay", '{"to": "eve", "amount": 99}', id="same")],
     )
 
@@ -196,12 +196,12 @@ def test_text_with_a_key_twice_ends_the_call_that_waited(desk, record):
     assert (denied.seq, denied.body["code"]) == (record.events[0].seq, "refused_arguments")
 
 
-# Agents in agents
+# Agents in agents. Each asks in its own words: 0.20 takes equal calls of two runs for one.
 
 
 def test_a_nested_agent_whose_tool_is_denied_meanwhile_is_let_go(desk):
     """The model is told of the denial, and nothing waits for ever."""
-    desk.stage.script(desk=[("ask", '{"input": "please"}')], helper=[CALL])
+    desk.stage.script(desk=[("ask", '{"input": "please 2"}')], helper=[CALL])
     result = desk.stage.run(helped(desk, desk.pay()))
     [waits] = pending(result)
     desk.rules = [{"id": "no", "match": {"tool": "ask"}, "decision": "deny", "reason": "no more"}]
@@ -233,7 +233,7 @@ def test_a_run_that_a_body_starts_by_itself_is_a_run_of_its_own(desk):
 def test_a_nested_tools_own_approval_lets_the_same_execution_go_on(desk, record):
     """Law 6: with the run's id, the agent that was asked is one execution, answers or none."""
     desk.rules = []
-    desk.stage.script(desk=[("ask", '{"input": "please"}')], helper=[CALL])
+    desk.stage.script(desk=[("ask", '{"input": "please 3"}')], helper=[CALL])
     guard = ToolGuard(
         policy=compile_policy({"version": 1, "rules": [REST, ASK]}),
         on_approval=pause_approval(SQLiteLedger(desk.ledger)),
@@ -255,7 +255,7 @@ def test_an_agent_that_is_left_alone_holds_up_nobody(desk):
     """With `recursive=False` a nested agent's own approvals are nobody else's affair."""
     inner = desk.pay(needs_approval=True, name_override="free")
     desk.stage.script(
-        desk=[(ScriptedCall("ask", '{"input": "please"}'), ScriptedCall(*CALL))],
+        desk=[(ScriptedCall("ask", '{"input": "please 4"}'), ScriptedCall(*CALL))],
         helper=[("free", '{"to": "al"}')],
     )
 

@@ -144,9 +144,7 @@ class RunState:
         return None if part is None else cast(str | Mapping[str, Any], part.args or {})
 
 
-def call_key(
-    ctx: RunContext[Any], name: str | None = None, call_id: str | None = None
-) -> CallKey:
+def call_key(ctx: RunContext[Any], name: str | None = None, call_id: str | None = None) -> CallKey:
     """Tell a call from the others of its run; a context is about its own call unless told."""
     return ctx.run_step, name or ctx.tool_name or "", call_id or ctx.tool_call_id
 
@@ -177,11 +175,14 @@ def source_of(tool: ToolsetTool[Any]) -> AbstractToolset[Any]:
     # Those that rename put themselves in the place of the toolset; what was combined is kept.
     while getattr(source, "source_tool", None) is not None:
         source = source.source_tool
+    toolset: AbstractToolset[Any] = source.toolset
+    while isinstance(toolset, WrapperToolset):
+        toolset = toolset.wrapped
     found: list[AbstractToolset[Any]] = []
-    source.toolset.apply(found.append)
+    toolset.apply(found.append)
     leaves = [each for each in found if not isinstance(each, WrapperToolset)]
     if not leaves:
-        return cast(AbstractToolset[Any], source.toolset)
+        return toolset
     if len({(type(each), _name_of(each)) for each in leaves}) > 1:
         raise GovernError(
             f"The tool {tool.tool_def.name!r} may come from any of {len(leaves)} toolsets, and "

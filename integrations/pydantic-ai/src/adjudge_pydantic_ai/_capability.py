@@ -35,16 +35,19 @@ from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
 from adjudge import GovernError, ToolGuard
 from adjudge.integration import warn_unless_durable
-from adjudge_pydantic_ai._binding import Binding, ContextSource, Hosted, RunState
+from adjudge_pydantic_ai._binding import Binding, ContextSource, Hosted, RunState, call_key
 from adjudge_pydantic_ai._calls import judge_deferred, record_invalid, refusal_of
 from adjudge_pydantic_ai._native import allowed_native_tools
-from adjudge_pydantic_ai._outputs import judge_output
+from adjudge_pydantic_ai._outputs import judge_output, judge_rewritten_output
 from adjudge_pydantic_ai._toolset import GovernedToolset, StoppedCall
 
-__all__ = ["AdjudgeCapability", "Gate", "RunGate"]
+__all__ = ["AdjudgeCapability", "Gate", "HandedOutGate", "RunGate"]
 
 # The one setting of a provider that brings tools along; the rest of them is the README's.
 _OPENAI_TOOLS = "openai_native_tools"
+
+# They only make other tools known to the model, and the framework keeps their names to itself.
+_OF_THE_FRAMEWORK = frozenset({"search_tools", "load_capability"})
 
 
 class Gate(AbstractCapability[AgentDepsT]):
@@ -53,8 +56,8 @@ class Gate(AbstractCapability[AgentDepsT]):
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
         self.state = RunState()
-        self.placed: list[bool] = []
-        """Whether a run has put it in its place."""
+        self.placed: list[Gate[AgentDepsT]] = []
+        """Its copies that a run has put in their place."""
 
     @property
     def guard(self) -> ToolGuard:
@@ -79,7 +82,7 @@ class Gate(AbstractCapability[AgentDepsT]):
         self, toolset: AbstractToolset[AgentDepsT]
     ) -> AbstractToolset[AgentDepsT] | None:
         """Stand before the tools; raises `GovernError` where something stands in between."""
-        self.placed.append(True)
+        self.placed.append(self)
         inner: AbstractToolset[AgentDepsT] = toolset
         while isinstance(inner, WrapperToolset):
             if isinstance(inner, GovernedToolset):
@@ -87,8 +90,10 @@ class Gate(AbstractCapability[AgentDepsT]):
                     raise GovernError("The run is under two guards; it can have only one.")
                 if inner.context != self.binding.context:
                     raise GovernError("The run is governed twice, with two functions for context.")
-                self.state.idle = True
-                return None
+                self.state.idle = inner.placed
+                if inner.placed:
+                    return None
+                break
             if type(inner).__module__.partition(".")[0] != "pydantic_ai":
                 raise GovernError(
                     f"A {type(inner).__name__} of another capability would stand between the guard "
@@ -96,7 +101,9 @@ class Gate(AbstractCapability[AgentDepsT]):
                     "after that capability, or let it stand further out (get_ordering)."
                 )
             inner = inner.wrapped
-        return GovernedToolset(toolset, self.guard, context=self.binding.context, state=self.state)
+        return GovernedToolset(
+            toolset, self.guard, context=self.binding.context, state=self.state, placed=True
+        )
 
     # Calls that do not come as far as the toolset
 
@@ -109,7 +116,9 @@ class Gate(AbstractCapability[AgentDepsT]):
         args: str | dict[str, Any],
     ) -> str | dict[str, Any]:
         """Keep what the model sent, as the validation will read it."""
-        self.state.sent[call.tool_call_id] = args
+        key = call_key(ctx, call.tool_name, call.tool_call_id)
+        self.state.sent[key] = args
+        self.state.judged.discard(key)
         return args
 
     async def wrap_tool_validate(
@@ -129,7 +138,8 @@ class Gate(AbstractCapability[AgentDepsT]):
         except (ValidationError, ModelRetry, ToolFailed) as error:
             if self.state.idle:
                 raise
-            if refusal_of(self.state.sent.get(call.tool_call_id, args)) is None:
+            key = call_key(ctx, call.tool_name, call.tool_call_id)
+            if refusal_of(self.state.sent.get(key, args)) is None:
                 await record_invalid(self.binding, self.state, call.tool_name, ctx, error)
             if tool_def.defer and not ctx.tool_call_approved:
                 await self._judge_deferred(ctx, call, tool_def, {})
@@ -149,12 +159,30 @@ class Gate(AbstractCapability[AgentDepsT]):
             await self._judge_deferred(ctx, call, tool_def, args)
         return args
 
+    async def before_tool_execute(
+        self,
+        ctx: RunContext[AgentDepsT],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Raise `GovernError` for a tool that stands further out, and never comes to the guard."""
+        known = self.state.tools.keys() | _OF_THE_FRAMEWORK
+        if not self.state.idle and call.tool_name not in known:
+            raise GovernError(
+                f"The tool {call.tool_name!r} was added by a capability that wraps the toolset of "
+                "the run, past the guard; give it to the agent, or to a capability by get_toolset."
+            )
+        return args
+
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[AgentDepsT], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
         """Judge calls that another capability would have executed elsewhere, before they leave."""
         for call in requests.approvals:
-            mark = self.state.waiting.get(call.tool_call_id)
+            key = call_key(ctx, call.tool_name, call.tool_call_id)
+            mark = self.state.waiting.get(key)
             if mark is not None:
                 # The oldest releases drop the metadata of what waits from the validation on.
                 requests.metadata[call.tool_call_id] = mark | requests.metadata.get(
@@ -162,7 +190,7 @@ class Gate(AbstractCapability[AgentDepsT]):
                 )
         stopped: dict[str, Any] = {}
         for call in requests.calls if not self.state.idle else ():
-            if call.tool_call_id not in self.state.judged:
+            if call_key(ctx, call.tool_name, call.tool_call_id) not in self.state.judged:
                 about = replace(ctx, tool_name=call.tool_name, tool_call_id=call.tool_call_id)
                 text = await judge_deferred(
                     self.binding, self.state, call.tool_name, None, about, CallDeferred()
@@ -184,6 +212,30 @@ class Gate(AbstractCapability[AgentDepsT]):
             raise StoppedCall(text)
 
 
+class HandedOutGate(AbstractCapability[AgentDepsT]):
+    """Stands before all handlers of calls that are handed out, so that the guard sees them first.
+
+    `gate` is what the same run has closest to its tools.
+    """
+
+    def __init__(self, gate: Gate[AgentDepsT]) -> None:
+        self._gate = gate
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Stand before every other capability."""
+        return CapabilityOrdering(position="outermost", wraps=[AbstractCapability])
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[AgentDepsT], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        """Judge calls before anybody may execute them elsewhere."""
+        (gate,) = self._gate.placed
+        return await gate.handle_deferred_tool_calls(ctx, requests=requests)
+
+
 class RunGate(Gate[AgentDepsT]):
     """What a run has beside its tools: requests to the model, and output functions."""
 
@@ -198,7 +250,14 @@ class RunGate(Gate[AgentDepsT]):
         """Judge the call of an output function."""
         if self.state.idle:
             return await handler(output)
-        return await judge_output(self.binding, ctx, output_context, output, handler)
+        return await judge_output(self, self.binding, ctx, output_context, output, handler)
+
+    async def before_output_process(
+        self, ctx: RunContext[AgentDepsT], *, output_context: OutputContext, output: Any
+    ) -> Any:
+        """Judge what another capability has made of the output since, where a release lets it."""
+        await judge_rewritten_output(self, self.binding, ctx, output_context, output)
+        return output
 
     async def wrap_model_request(
         self,
@@ -257,4 +316,7 @@ class AdjudgeCapability(RunGate[AgentDepsT]):
                 "A realtime session does not show its capabilities the tools that run at the "
                 "provider; put the agent under its guard with govern(agent, guard) instead."
             )
-        return await super().for_run(ctx)
+        fresh = copy(await super().for_run(ctx))
+        assert isinstance(fresh, Gate)
+        fresh.placed = []
+        return fresh

@@ -19,7 +19,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from adjudge import GovernError, ToolGuard
 from adjudge.integration import warn_unless_durable
 from adjudge_pydantic_ai._binding import Binding, ContextSource, Hosted
-from adjudge_pydantic_ai._capability import AdjudgeCapability, Gate, RunGate
+from adjudge_pydantic_ai._capability import AdjudgeCapability, Gate, HandedOutGate, RunGate
 from adjudge_pydantic_ai._native import allowed_native_tools
 
 __all__ = ["govern", "binding_of"]
@@ -114,7 +114,8 @@ def _governed_class(base: type[Agent[Any, Any]], binding: Binding) -> type[Agent
         ) -> AsyncGenerator[Any]:
             """Start a run with the guard closest to its tools."""
             ours: Gate[Any] = RunGate(binding)
-            run = super().iter(*args, capabilities=[*(capabilities or ()), ours], **options)
+            around = [HandedOutGate(ours), *(capabilities or ()), ours]
+            run = super().iter(*args, capabilities=around, **options)
             async with run as started:
                 _check_placed(ours, self)
                 yield started
@@ -127,7 +128,7 @@ def _governed_class(base: type[Agent[Any, Any]], binding: Binding) -> type[Agent
         ) -> AsyncGenerator[Any]:
             ours: Gate[Any] = Gate(binding)
             session = super()._resolve_realtime_session(
-                *args, capabilities=[*(capabilities or ()), ours], **options
+                *args, capabilities=[HandedOutGate(ours), *(capabilities or ()), ours], **options
             )
             async with session as resolved:
                 _check_placed(ours, self)

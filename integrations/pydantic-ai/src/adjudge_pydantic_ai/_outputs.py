@@ -7,6 +7,7 @@ no value that would fit the type of the output: the model is asked for another a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -25,10 +26,16 @@ from adjudge.integration import (
 )
 from adjudge_pydantic_ai._binding import Binding
 
-__all__ = ["judge_output"]
+__all__ = ["judge_output", "judge_rewritten_output"]
+
+# What was judged, and the gate before whose function it still has to come by.
+_COMING: ContextVar[tuple[object, _OutputArguments] | None] = ContextVar(
+    "adjudge_output", default=None
+)
 
 
 async def judge_output(
+    gate: object,
     binding: Binding,
     ctx: RunContext[Any],
     about: OutputContext,
@@ -43,19 +50,28 @@ async def judge_output(
     name = about.tool_def.name if about.tool_def is not None else about.function_name
     if not about.has_function or {name, about.function_name} & binding.ungoverned:
         return await handler(output)
-    call = about.tool_call
+    if ctx.partial_output and binding.guard.may_ask:
+        raise ModelRetry(
+            "The output is not complete, and a person might have to be asked about it."
+        )
+    # What has come so far of a call is no JSON yet.
+    call = None if ctx.partial_output else about.tool_call
     reading = _OutputArguments(output)
 
     async def execute(_: object) -> Any:
-        if reading.changed():
+        if reading.differs(output):
             raise ModelRetry("The output changed after it was judged.")
-        return await handler(output)
+        token = _COMING.set((gate, reading))
+        try:
+            return await handler(output)
+        finally:
+            _COMING.reset(token)
 
     judged = await binding.guard.govern_call(
         ProposedCall(
             name or "output",
             (call.args or "{}") if call is not None else {},
-            call_id=None if call is None else call.tool_call_id,
+            call_id=None if about.tool_call is None else about.tool_call.tool_call_id,
             validate=reading.validate,
             rejects_invalid_text=False,
             # The framework cannot leave an output waiting.
@@ -71,6 +87,26 @@ async def judge_output(
     return judged.result.value
 
 
+async def judge_rewritten_output(
+    gate: object, binding: Binding, ctx: RunContext[Any], about: OutputContext, output: Any
+) -> None:
+    """Judge what was made of an output after it was judged, as a call of its own.
+
+    In the newest releases other capabilities rewrite an output inside of what the gate stands
+    around. Does nothing for an output that is as it was judged; raises as `judge_output` does.
+    """
+    coming = _COMING.get()
+    if coming is None or coming[0] is not gate:
+        return
+    _COMING.set(None)
+
+    async def let_by(_: Any) -> None:
+        """Let it come to the function, which runs in the call that was judged first."""
+
+    if coming[1].differs(output):
+        await judge_output(gate, binding, ctx, about, output, let_by)
+
+
 class _OutputArguments:
     """The value that an output function gets, as named arguments."""
 
@@ -82,16 +118,17 @@ class _OutputArguments:
         """Project the value; one that was rewritten has no way to the function."""
         if self._judged is not None:
             raise InvalidArguments("the value of an output function cannot be rewritten")
-        self._judged = self._projected()
+        self._judged = _projected(self._output)
         return Admitted(self._judged)
 
-    def changed(self) -> bool:
-        """Whether the value is no longer the one that was judged."""
+    def differs(self, output: Any) -> bool:
+        """Whether a value is not the one that was judged."""
         try:
-            return canonical_json(self._projected()) != canonical_json(self._judged)
+            return canonical_json(_projected(output)) != canonical_json(self._judged)
         except ArgumentsRefused:
             return True
 
-    def _projected(self) -> FrozenDict:
-        value = project(self._output)
-        return value if isinstance(value, FrozenDict) else FrozenDict({"output": value})
+
+def _projected(output: Any) -> FrozenDict:
+    value = project(output)
+    return value if isinstance(value, FrozenDict) else FrozenDict({"output": value})

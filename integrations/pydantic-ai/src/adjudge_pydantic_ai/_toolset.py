@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from adjudge import ToolGuard
+from adjudge import GovernError, ToolGuard
 from adjudge_pydantic_ai._binding import Binding, ContextSource, RunState
 from adjudge_pydantic_ai._calls import judge_call, judge_deferred, was_judged
 
@@ -30,14 +30,17 @@ class GovernedToolset(WrapperToolset[AgentDepsT]):
 
     Tools that are registered on the agent itself, or in other toolsets, are not governed by this
     one: `govern` reaches them all. `context` gets the run context of each call and answers who is
-    calling; None or an exception denies.
+    calling; None or an exception denies. What it leaves waiting can be resumed only where the agent
+    is governed, too.
     """
 
     guard: ToolGuard
     _: KW_ONLY
     context: ContextSource | None = None
     state: RunState | None = field(default=None, repr=False, compare=False)
-    """The state of the run, where a capability has begun it."""
+    """The state of the run, where it has begun."""
+    placed: bool = field(default=False, repr=False, compare=False)
+    """Whether a capability has put it before all tools of a run."""
 
     def __post_init__(self) -> None:
         self._binding = Binding.of(self.guard, context=self.context)
@@ -67,11 +70,16 @@ class GovernedToolset(WrapperToolset[AgentDepsT]):
         ctx: RunContext[AgentDepsT],
         tool: ToolsetTool[AgentDepsT],
     ) -> Any:
-        """Judge a call, and run it if it may."""
+        """Judge a call, and run it if it may; raises `GovernError` for another tool's name."""
+        if tool.tool_def.name != name:
+            raise GovernError(
+                f"The tool {tool.tool_def.name!r} was called as {name!r}; a toolset that calls another "
+                "tool must call it by its own name."
+            )
         known = self._state.tools.get(name)
         if known is not None:
             tool = replace(tool, args_validator_func=known.args_validator_func)
-        if was_judged(self, self.guard, tool_args, ctx):
+        if was_judged(self, self.guard, name, tool_args, ctx):
             return await super().call_tool(name, tool_args, ctx, tool)
         body = partial(_call, super().call_tool, name, ctx, tool)
         return await judge_call(
@@ -85,21 +93,28 @@ class GovernedToolset(WrapperToolset[AgentDepsT]):
             next_gate=self._gate_further_in(tool),
         )
 
+    async def judge_handed_out(
+        self,
+        name: str,
+        values: dict[str, Any],
+        ctx: RunContext[AgentDepsT],
+        deferral: CallDeferred | ApprovalRequired,
+    ) -> str | None:
+        """Judge a call that its validator hands out; give the text that stops it."""
+        return await judge_deferred(self._binding, self._state, name, values, ctx, deferral)
+
     def _held(self, name: str, tool: ToolsetTool[AgentDepsT]) -> ToolsetTool[AgentDepsT]:
         validator = tool.args_validator_func
-        if validator is not None:
-            judged = partial(_validate, self._binding, self._state, name, validator)
-            tool = replace(tool, args_validator_func=judged)
-        # By this a gate further out knows that the call still comes through here.
-        return tool if self.state is not None else replace(tool, toolset=self)
+        if self.placed and validator is None:
+            return tool
+        tool = replace(tool, args_validator_func=_HeldValidator(self, name, validator))
+        return tool if self.placed else replace(tool, toolset=self)
 
-    def _gate_further_in(self, tool: ToolsetTool[AgentDepsT]) -> object:
-        toolset = tool.toolset
-        while isinstance(toolset, WrapperToolset) and toolset is not self:
-            if isinstance(toolset, GovernedToolset) and toolset.guard is self.guard:
-                return toolset
-            toolset = toolset.wrapped
-        return None
+    def _gate_further_in(self, tool: ToolsetTool[AgentDepsT]) -> tuple[object, str | None]:
+        held = tool.args_validator_func
+        if isinstance(held, _HeldValidator) and held.gate.guard is self.guard:
+            return held.gate, held.name
+        return None, None
 
 
 async def _call(
@@ -112,22 +127,31 @@ async def _call(
     return await call_tool(name, values, ctx, tool)
 
 
-async def _validate(
-    binding: Binding,
-    state: RunState,
-    name: str,
-    validator: Callable[..., Any],
-    ctx: RunContext[Any],
-    /,
-    **values: Any,
-) -> None:
-    """Validate as the tool does; what it hands out of the run is judged first."""
-    try:
-        answer = validator(ctx, **values)
-        if inspect.isawaitable(answer):
-            await answer
-    except (CallDeferred, ApprovalRequired) as deferral:
-        text = await judge_deferred(binding, state, name, values, ctx, deferral)
-        if text is not None:
-            raise StoppedCall(text) from None
-        raise
+class _HeldValidator:
+    """A tool's validator that cannot hand out a call unjudged.
+
+    Whatever renames or combines tools carries it along, so that a gate further out knows that the
+    call still comes through this one, and under which name.
+    """
+
+    def __init__(
+        self, gate: GovernedToolset[Any], name: str, validator: Callable[..., Any] | None
+    ) -> None:
+        self.gate, self.name, self._validator = gate, name, validator
+
+    async def __call__(self, ctx: RunContext[Any], /, **values: Any) -> None:
+        """Validate as the tool does; what it hands out of the run is judged first."""
+        validator = self._validator
+        if isinstance(validator, _HeldValidator) and validator.gate.guard is self.gate.guard:
+            validator = validator._validator
+        if validator is None:
+            return
+        try:
+            answer = validator(ctx, **values)
+            if inspect.isawaitable(answer):
+                await answer
+        except (CallDeferred, ApprovalRequired) as deferral:
+            text = await self.gate.judge_handed_out(self.name, values, ctx, deferral)
+            if text is not None:
+                raise StoppedCall(text) from None
+            raise

@@ -16,7 +16,14 @@ from pydantic_ai.exceptions import ApprovalRequired
 
 from adjudge.integration import GovernedRun
 
-__all__ = ["Reopened", "approval_required", "is_ours", "mark_of", "reopened", "reopened_run"]
+__all__ = [
+    "Reopened",
+    "approval_required",
+    "mark_of",
+    "reopened",
+    "reopened_call",
+    "reopened_run",
+]
 
 _KEY = "adjudge"
 
@@ -38,11 +45,6 @@ def mark_of(metadata: object) -> Mapping[str, Any] | None:
     """Read what `approval_required` wrote, None where it is not ours."""
     mark = metadata.get(_KEY) if isinstance(metadata, Mapping) else None
     return mark if isinstance(mark, Mapping) and isinstance(mark.get("run"), str) else None
-
-
-def is_ours(metadata: object) -> bool:
-    """Whether a call waits because of its policy."""
-    return mark_of(metadata) is not None
 
 
 def reopened(run: GovernedRun, metadata: Mapping[str, Any]) -> dict[str, Any]:
