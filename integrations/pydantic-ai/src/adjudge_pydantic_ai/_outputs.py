@@ -51,9 +51,7 @@ async def judge_output(
     if not about.has_function or {name, about.function_name} & binding.ungoverned:
         return await handler(output)
     if ctx.partial_output and binding.guard.may_ask:
-        raise ModelRetry(
-            "The output is not complete, and a person might have to be asked about it."
-        )
+        raise ModelRetry("The output is not complete, and a person may have to be asked about it.")
     # What has come so far of a call is no JSON yet.
     call = None if ctx.partial_output else about.tool_call
     reading = _OutputArguments(output)

@@ -48,7 +48,7 @@ def pending(agent: AbstractAgent[Any, Any], paused: Paused) -> list[PendingAppro
     guard = _guard_of(agent)
     requests = _requests(paused)
     waiting = [each for run in _runs(requests) for each in guard.waiting_sync(run)]
-    order = {id: place for place, id in enumerate(_waiting_ids(requests))}
+    order = {each: place for place, each in enumerate(_waiting_ids(requests))}
     return sorted(waiting, key=lambda each: order.get(each.id, len(order)))
 
 
@@ -64,10 +64,10 @@ async def resume(
     """Go on with a paused run, in any process that sees the guard's ledger.
 
     `agent` is the governed agent, built anew. Where `paused` is the output alone, give the
-    `message_history` too. `answers` maps the ids of what was pending to decisions; calls without
-    one go on as the ledger has them, waiting unless they were answered before. `results` answers what the framework itself waits for. `options` are those
-    of `agent.run`. Raises `AnswerError` for what is no answer to a call of this run, and then
-    nothing runs.
+    `message_history` too. `answers` maps the ids of what was pending to decisions; a call without
+    one is as the ledger has it: it waits, unless it was answered before. `results` answers what the
+    framework itself waits for. `options` are those of `agent.run`. Raises `AnswerError` for what is
+    no answer to a call of this run, and then nothing runs.
     """
     if message_history is None:
         if not isinstance(paused, AgentRunResult):
@@ -160,9 +160,9 @@ def _check_way_back(requests: DeferredToolRequests, *, first: bool) -> None:
     foreign = [call for call in requests.approvals if mark_of(_metadata(requests, call)) is None]
     if foreign or requests.calls:
         raise GovernError(
-            f"The nested agent's call of {(foreign or requests.calls)[0].tool_name!r} waits for the "
-            "framework's own approval or for a result from elsewhere, which nobody outside can "
-            "give; let the outer agent have that tool."
+            f"The nested agent's call of {[*foreign, *requests.calls][0].tool_name!r} waits for "
+            "the framework's own approval, or for a result from elsewhere, which nobody outside "
+            "can give; let the outer agent have that tool."
         )
     if not first:
         raise GovernError(
@@ -215,7 +215,7 @@ def _is_ours(
     if nested is None:
         return any(
             (entry.id, entry.call_id) == (mark.get("pending"), call.tool_call_id)
-            and (not around.path or entry.occurrence == _occurrence(entry, run, around))
+            and entry.occurrence == _occurrence(entry, run, around)
             for entry in run.entries
         )
     inside = _Around(mark["nested"].get("agent"), f"{around.path}/{call.tool_call_id}")

@@ -73,8 +73,8 @@ class GovernedToolset(WrapperToolset[AgentDepsT]):
         """Judge a call, and run it if it may; raises `GovernError` for another tool's name."""
         if tool.tool_def.name != name:
             raise GovernError(
-                f"The tool {tool.tool_def.name!r} was called as {name!r}; a toolset that calls another "
-                "tool must call it by its own name."
+                f"The tool {tool.tool_def.name!r} was called as {name!r}; a toolset that calls "
+                "another tool must call it by its own name."
             )
         known = self._state.tools.get(name)
         if known is not None:
