@@ -26,7 +26,13 @@ from adjudge.integration import (
 )
 from adjudge_openai_agents._approval import Approval
 from adjudge_openai_agents._binding import Binding
-from adjudge_openai_agents._runs import Suspended, entered, forget_nested, frame_of
+from adjudge_openai_agents._runs import (
+    Suspended,
+    entered,
+    forget_nested,
+    forget_other_runs,
+    frame_of,
+)
 
 __all__ = ["GovernedBody", "TypedBody", "govern_copy", "is_governed"]
 
@@ -55,6 +61,8 @@ class GovernedBody:
         async def execute(effective: Effective) -> Any:
             # An agent that the SDK runs for the tool is part of the run; one that the body runs by
             # itself is a run of its own.
+            if self.nests:
+                forget_other_runs(context)
             with entered(inside if self.nests else None):
                 result = run(effective)
                 if inspect.isawaitable(result):

@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import RunContextWrapper
-from agents.agent_tool_state import drop_agent_tool_run_result, get_agent_tool_state_scope
+from agents.agent_tool_state import (
+    drop_agent_tool_run_result,
+    get_agent_tool_state_scope,
+    peek_agent_tool_run_result,
+)
 
 from adjudge import ToolGuard
 from adjudge.integration import GovernedRun
@@ -26,6 +30,7 @@ __all__ = [
     "Suspended",
     "entered",
     "forget_nested",
+    "forget_other_runs",
     "frame_of",
     "known_frames",
     "remember",
@@ -102,6 +107,20 @@ def remember(context: RunContextWrapper[Any], frame: Frame) -> None:
         # A run that was opened again takes the place of what it was before.
         others = [each for each in known if each.guard is not frame.guard]
         known[:] = [*others, Frame(frame.guard, frame.run)]
+
+
+def forget_other_runs(context: RunContextWrapper[Any]) -> None:
+    """Let go of what another run's nested agent waits for, before this run's own begins.
+
+    0.20 finds it by the text and the id of the call alone, and would go on with it here. A run that
+    goes on in the same process has the usage that it had.
+    """
+    call, scope = getattr(context, "tool_call", None), get_agent_tool_state_scope(context)
+    if call is None or scope is not None:
+        return  # later releases, and a state that was read again, tell runs apart
+    waiting = getattr(peek_agent_tool_run_result(call), "context_wrapper", None)
+    if waiting is not None and waiting.usage is not context.usage:
+        drop_agent_tool_run_result(call)
 
 
 def forget_nested(context: RunContextWrapper[Any]) -> None:

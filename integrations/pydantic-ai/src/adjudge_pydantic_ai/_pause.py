@@ -99,7 +99,7 @@ async def reopen(
         )
     if not run.entries:
         raise AnswerError(
-            "No call of this run waits in the guard's ledger; give the guard that paused."
+            "No call of this run is in the guard's ledger; give the ledger in which it paused."
         )
     return _going_on(requests, run, results, _Around())
 
@@ -215,7 +215,7 @@ def _is_ours(
     if nested is None:
         return any(
             (entry.id, entry.call_id) == (mark.get("pending"), call.tool_call_id)
-            and entry.occurrence == _occurrence(entry, run, around)
+            and (not around.path or entry.occurrence == _occurrence(entry, run, around))
             for entry in run.entries
         )
     inside = _Around(mark["nested"].get("agent"), f"{around.path}/{call.tool_call_id}")
