@@ -109,6 +109,38 @@ class TestTamperedRequests:
         assert [] == ran
 
 
+class TestTamperedHistory:
+    def test_a_call_that_became_one_of_another_tool_needs_its_own_approval(
+        self, stage, asking, ran
+    ):
+        """Law 4: an answer to one call approves no tool that a client put in its place."""
+        stage.script(a=[ERASE])
+        agent = asking()
+        paused = stage.run(agent)
+        history = copy.deepcopy(paused.all_messages())
+        [call] = [p for m in history for p in m.parts if isinstance(p, ToolCallPart)]
+        call.tool_name = "shred"
+
+        done = going_on(agent, paused.output, granted(agent, paused), message_history=history)
+
+        assert [] == ran
+        assert isinstance(done.output, DeferredToolRequests)
+
+    def test_nor_does_the_call_that_runs_a_nested_agent_approve_one(self, stage, asking, ran):
+        """Law 4: the same holds where what waits is inside of another agent."""
+        stage.script(a=[("ask", "{}", "call_a")], b=[ERASE])
+        agent = asking(("b", "Go."))
+        paused = stage.run(agent)
+        history = copy.deepcopy(paused.all_messages())
+        [call] = [p for m in history for p in m.parts if isinstance(p, ToolCallPart)]
+        call.tool_name, call.args = "shred", '{"name": "s"}'
+
+        done = going_on(agent, paused.output, granted(agent, paused), message_history=history)
+
+        assert [] == ran
+        assert isinstance(done.output, DeferredToolRequests)
+
+
 class TestOnce:
     @pytest.mark.parametrize("calls", [[ERASE, SHRED], [SHRED, ERASE]], ids=["after", "before"])
     def test_what_the_framework_approves_beside_ours_runs_once(self, calls, stage, asking, ran):

@@ -33,7 +33,7 @@ from adjudge_pydantic_ai._binding import (
     namespace_of,
     written_call,
 )
-from adjudge_pydantic_ai._waiting import approval_required, reopened_run
+from adjudge_pydantic_ai._waiting import answers_another, approval_required, reopened_run
 
 __all__ = ["judge_call", "judge_deferred", "record_invalid", "refusal_of", "was_judged"]
 
@@ -64,6 +64,8 @@ async def judge_call(
     """Judge one call that is about to run, run it if it may, and answer as the framework does."""
     guard = binding.guard
     arguments, proposed = _proposal(state, name, values, ctx, tool)
+    if tool.tool_def.kind == "unapproved" and answers_another(ctx, name):
+        raise ApprovalRequired  # which is the framework's own to obtain
 
     async def execute(effective: Effective) -> Any:
         try:

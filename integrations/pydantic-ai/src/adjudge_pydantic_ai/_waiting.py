@@ -17,6 +17,7 @@ from pydantic_ai.exceptions import ApprovalRequired
 from adjudge.integration import GovernedRun
 
 __all__ = [
+    "answers_another",
     "Reopened",
     "approval_required",
     "mark_of",
@@ -63,3 +64,16 @@ def reopened_run(ctx: RunContext[Any]) -> GovernedRun | None:
     """Find the run in which a call goes on."""
     call = reopened_call(ctx)
     return None if call is None else call.run
+
+
+def answers_another(ctx: RunContext[Any], name: str) -> bool:
+    """Whether a call goes on by our answer to another one: its history was changed.
+
+    The framework was told that the call is approved, which our answer is not for any other tool.
+    """
+    call = reopened_call(ctx)
+    if call is None or not call.saved:
+        return False
+    return not any(
+        (entry.tool, entry.call_id) == (name, ctx.tool_call_id) for entry in call.run.entries
+    )
