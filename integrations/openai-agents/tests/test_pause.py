@@ -1,6 +1,7 @@
 """Runs that wait for people: by the SDK's own pause, and on with the answers in the ledger."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import sqlite3
@@ -591,5 +592,5 @@ def test_a_question_that_is_put_twice_is_one_question(desk):
         return [await tool.needs_approval(context, {"to": "bo"}, "c1") for _ in range(2)]
 
     assert asyncio.run(ask_twice()) == [True, True]
-    with sqlite3.connect(desk.ledger) as database:
+    with contextlib.closing(sqlite3.connect(desk.ledger)) as database:
         assert database.execute("SELECT count(*) FROM adjudge_entries").fetchone() == (1,)

@@ -25,7 +25,7 @@ from adjudge_conformance._faulty_guards import at_once, quietly
 from adjudge_conformance.spies import append_line, read_lines
 
 Execute = Callable[[Effective], Any]
-Answers = Mapping[str, ApprovalDecision]
+Answers = Mapping[str, ApprovalDecision | None]
 
 
 class _AroundTheAnswers(ToolGuard):
@@ -35,13 +35,13 @@ class _AroundTheAnswers(ToolGuard):
         """Mistake them."""
         raise NotImplementedError
 
-    async def reopen(self, answers: Answers) -> GovernedRun:
+    async def reopen(self, answers: Answers, *, run: str | None = None) -> GovernedRun:
         """Go through the door of coroutine code."""
-        return await super().reopen(self.heard(answers))
+        return await super().reopen(self.heard(answers), run=run)
 
-    def reopen_sync(self, answers: Answers) -> GovernedRun:
+    def reopen_sync(self, answers: Answers, *, run: str | None = None) -> GovernedRun:
         """Go through the door of plain code."""
-        return super().reopen_sync(self.heard(answers))
+        return super().reopen_sync(self.heard(answers), run=run)
 
 
 class TakesRefusalForGrant(_AroundTheAnswers):
@@ -49,7 +49,7 @@ class TakesRefusalForGrant(_AroundTheAnswers):
 
     def heard(self, answers: Answers) -> Answers:
         """Turn each answer into a grant."""
-        return {key: replace(answer, granted=True) for key, answer in answers.items()}
+        return {key: a and replace(a, granted=True) for key, a in answers.items()}
 
 
 class LosesEdits(_AroundTheAnswers):
@@ -57,7 +57,7 @@ class LosesEdits(_AroundTheAnswers):
 
     def heard(self, answers: Answers) -> Answers:
         """Forget the edit."""
-        return {key: replace(answer, edited_args=None) for key, answer in answers.items()}
+        return {key: a and replace(a, edited_args=None) for key, a in answers.items()}
 
 
 class SharesAnswers(_AroundTheAnswers):

@@ -142,6 +142,11 @@ def _may_deny(case: Case) -> bool:
     return _is_the_frameworks(case) or case.resumption in ("natively", "tampered")
 
 
+def _may_answer_a_raise(case: Case) -> bool:
+    """Cases in which a framework may make a tool's failure of a raised denial, unseen."""
+    return _may_deny(case) or case.resumption in ("again", "at once")
+
+
 def _is(*ids: str) -> Callable[[Case], bool]:
     return lambda case: case.id in ids
 
@@ -214,7 +219,7 @@ FAULTS = (
             _is_the_frameworks(case) or case.id == "transparent.body-that-raises"
         ),
     ),
-    _fault("raises-denials", guards.RaisesDenials, _denies, undecided=_may_deny),
+    _fault("raises-denials", guards.RaisesDenials, _denies, undecided=_may_answer_a_raise),
     _fault("ignores-errored-rules", guards.IgnoresErroredRules, _is("deny.on-a-rule-that-errs")),
     _fault("parses-leniently", guards.ParsesLeniently, _is("arguments.duplicate-keys")),
     _fault(
