@@ -316,3 +316,19 @@ async def test_a_call_of_a_run_is_not_the_guards_to_resume(bench, desk):
     await desk.body(guard, replace(call, run=run))
 
     assert ("part_of_a_run", 1) == (turned.result.code, len(bench.ran))
+
+
+@pytest.mark.parametrize(("parent", "ends"), [("a", "refused_arguments"), ("b", "")])
+async def test_refused_text_ends_the_call_that_waits_in_its_own_place(bench, desk, parent, ends):
+    """Fault X037: a call of the same id inside of another body is another call, and goes on."""
+    guard = desk.guard(ASK)
+    call = await desk.answered(guard, parent="a", call_id="c1")
+    twice = replace(call, arguments='{"to": "bo", "to": "eve"}', parent=parent)
+
+    refused = await desk.body(guard, twice)
+    again = replace(call, run=await desk.reopen(guard, {}, run=call.run.id))
+    done = await desk.body(guard, again)
+
+    assert "refused_arguments" == refused.result.code
+    assert (0 if ends else 1) == len(bench.ran)
+    assert ("approval_spent" if ends else "") == done.result.code

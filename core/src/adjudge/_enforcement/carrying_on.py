@@ -36,6 +36,7 @@ from adjudge._types import (
     PendingApproval,
     Verdict,
 )
+from adjudge._values import EMPTY, freeze_object
 
 __all__ = ["RunCall"]
 
@@ -80,12 +81,23 @@ class RunCall(Resumption):
                     caller = look.caller
                     self.context = lambda: caller
         elif reading.refusal is not None:
-            entry = self._run.take_call(self.door.tool, self.door.call_id, self.door.parent)
+            entry = self._take_by_id()
             if entry is not None:
                 return (yield from self._refuse_waiting(entry, reading.refusal))
         if self.seq < 0:
             self.seq = self._next_seq()
         return (yield from self.mediate(reading))
+
+    def _take_by_id(self) -> LedgerEntry | None:
+        """Find the call that waits under this id and in this place, whatever its arguments."""
+        door = self.door
+        for entry in self._run.entries if door.call_id is not None else ():
+            if (entry.tool, entry.call_id) == (door.tool, door.call_id):
+                self.sent = freeze_object(entry.args)
+                if self.occurrence == entry.occurrence:  # ids alone repeat (fault X037)
+                    return self._run.take(entry.occurrence)
+        self.sent = EMPTY
+        return None
 
     def _refuse_waiting(self, entry: LedgerEntry, refusal: Refusal) -> Steps[GovernedCall | Raised]:
         """End a call that waited, and whose own text turns out to be refused (clause 2)."""

@@ -77,13 +77,6 @@ class GovernedRun:
         """Give the entry of a call to whoever goes on with it."""
         return self._entries.pop(occurrence, None)
 
-    def take_call(self, tool: str, call_id: str | None, parent: str | None) -> LedgerEntry | None:
-        """Give the entry of the call with that id, whatever its arguments."""
-        for occurrence, entry in self._entries.items():
-            if call_id is not None and (entry.tool, entry.call_id) == (tool, call_id):
-                return self._entries.pop(occurrence)
-        return None
-
     def looked(self, occurrence: str, look: Look) -> None:
         """Put down what a first look found."""
         self._looks[occurrence] = look
