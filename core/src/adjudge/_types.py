@@ -259,6 +259,8 @@ class GovernedCall:
     request: ActionRequest
     outcome: Outcome
     pending: PendingApproval | None = None
+    replayed: bool = False
+    """Whether this is what an earlier attempt came to, given again: nothing ran or was recorded."""
 
     @property
     def allowed(self) -> bool:

@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from adjudge._arguments.parsing import parse_arguments
 from adjudge._arguments.projection import project, project_object
-from adjudge._arguments.proposal import Admitted, Effective, InvalidArguments, ProposedCall
+from adjudge._arguments.proposal import (
+    Admitted,
+    Effective,
+    InvalidArguments,
+    ProposedCall,
+    Replay,
+)
 from adjudge._arguments.schema import Normalised, normalise
 from adjudge._enforcement.runs import GovernedRun, warn_unless_durable
 from adjudge._enforcement.signature import is_async
@@ -46,6 +52,7 @@ __all__ = [
     "Normalised",
     "OpaqueValue",
     "ProposedCall",
+    "Replay",
     "canonical_json",
     "denied_text",
     "digest",

@@ -12,7 +12,7 @@ from adjudge._ledger.codec import decode_entry, encode_entry
 from adjudge._ledger.entries import EntryState, LedgerEntry, MemoryLedger
 from adjudge._ledger.sqlite import SQLiteLedger
 from adjudge._types import Principal
-from adjudge._values import FrozenDict, OpaqueValue
+from adjudge._values import FrozenDict, OpaqueValue, freeze_object
 from adjudge.errors import LedgerError
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -198,6 +198,27 @@ def test_an_entry_that_is_given_back_can_be_claimed_again(ledger):
     assert (found.grants, found.holder) == (("ana",), "h2")
 
 
+def test_a_finished_entry_keeps_what_its_call_gave(ledger):
+    """What is to be given again is read as it was settled, and is frozen."""
+    ledger.add(entry())
+    claim(ledger)
+    how = {"state": EntryState.FINISHED, "grants": (), "outcome": "completed"}
+    ledger.settle("e1", holder="h", **how, result=freeze_object({"gave": "1", "n": 1.5}))
+
+    assert {"gave": "1", "n": 1.5} == ledger.get("e1").result
+    assert isinstance(ledger.get("e1").result, FrozenDict)
+
+
+def test_an_entry_can_be_added_finished(ledger):
+    """A denial is kept in one step."""
+    done = entry(
+        state=EntryState.FINISHED, holder="h1", outcome="denied", result=FrozenDict({"code": "x"})
+    )
+    ledger.add(done)
+
+    assert done == ledger.get("e1")
+
+
 def test_nothing_is_found_under_an_unknown_id(ledger):
     """An id that is not there gives nothing, and raises nothing."""
     assert ledger.get("nope") is None
@@ -235,6 +256,11 @@ CORRUPT = [
     ("record", "{"),
     ("record", "[]"),
     ("record", b"{}"),
+    ("result", "{"),
+    ("result", "[]"),
+    ("result", b"{}"),
+    ("result", '{"$pickle": "x"}'),
+    ("result", "{}"),
 ]
 
 
@@ -333,6 +359,7 @@ def decode(text):
         answers="[]",
         holder=None,
         outcome=None,
+        result=None,
     )
 
 

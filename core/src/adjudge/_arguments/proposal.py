@@ -23,6 +23,7 @@ __all__ = [
     "Effective",
     "InvalidArguments",
     "ProposedCall",
+    "Replay",
     "json_text",
     "read_arguments",
 ]
@@ -38,6 +39,18 @@ class Admitted:
 
     args: FrozenDict
     given: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How what a body gave is kept, for a framework that proposes finished calls again.
+
+    `keep` gives a body's value, or the exception that it raised, as a JSON object; None says that
+    it is not to be given again. `give` gives the value back, or raises as the body did.
+    """
+
+    keep: Callable[[object], Mapping[str, Any] | None]
+    give: Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,10 @@ class ProposedCall:
     (the call ids of the calls inside of whose bodies this one was proposed) tell calls apart that
     look the same. `may_pause` False says that the framework cannot leave the call waiting at this
     point: what needs a person is then denied, unless `ToolGuard.pause_call` has asked before.
+    `replay` says that the framework starts its run over when it goes on, so that a call of the run
+    that has finished is proposed again: it is then answered out of the ledger and runs nothing. Of
+    those that finished without anything kept, one whose body raised is a new attempt, and any other
+    is denied.
     """
 
     tool: str
@@ -85,6 +102,7 @@ class ProposedCall:
     agent: str | None = None
     parent: str | None = None
     may_pause: bool = True
+    replay: Replay | None = None
 
 
 class Effective:

@@ -75,7 +75,7 @@ def open_asking(
     seconds = decision.timeout_seconds
     timeout = min(default_timeout if seconds is None else seconds, LONGEST_TIMEOUT)
     return Asking(
-        id=attempt.settings.new_id(),
+        id=attempt.entry_id(),
         request=request,
         decision=decision,
         digest=_digest(request, decision, attempt.occurrence),

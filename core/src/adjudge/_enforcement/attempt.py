@@ -151,6 +151,14 @@ class Attempt:
             call = f"{self.correlation_id}/{self.seq}"
         return f"{call}/{door.attempt}"
 
+    def entry_id(self) -> str:
+        """Give the id under which the ledger is to keep this occurrence."""
+        return self.settings.new_id()
+
+    def not_entered(self, entry: LedgerEntry) -> Steps[None]:
+        """Say what it means that an entry could not be added, if it means anything of its own."""
+        yield from ()
+
     def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
         """Record one event; a required sink's `RecordError` passes while the outcome is open."""
         settings = self.settings
@@ -215,7 +223,12 @@ class Attempt:
         return self.entry is not None
 
     def settle_entry(
-        self, state: EntryState, *, grants: tuple[str, ...] | None = None, outcome: str | None
+        self,
+        state: EntryState,
+        *,
+        grants: tuple[str, ...] | None = None,
+        outcome: str | None,
+        result: Mapping[str, Any] | None = None,
     ) -> Steps[None]:
         """Put down in the ledger what became of the entry, if it is ours."""
         ledger, entry = self.settings.ledger, self.entry
@@ -234,6 +247,7 @@ class Attempt:
                 "state": state,
                 "grants": entry.grants if grants is None else grants,
                 "outcome": outcome,
+                "result": result,
             },
             may_block=True,
         )

@@ -7,7 +7,7 @@ that is: the call that was asked about, a body that suspended itself, or somethi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from adjudge._types import (
     Verdict,
 )
 from adjudge._values import EMPTY, freeze_object
+from adjudge.errors import LedgerError
 
 __all__ = ["RunCall"]
 
@@ -44,7 +45,7 @@ __all__ = ["RunCall"]
 class RunCall(Resumption):
     """One call of a run that can pause, at one of the points where its framework asks about it."""
 
-    __slots__ = ("_next_seq", "_reading", "_run")
+    __slots__ = ("_reading", "_run", "next_seq")
 
     def __init__(
         self,
@@ -52,13 +53,12 @@ class RunCall(Resumption):
         door: FrameworkDoor,
         run: GovernedRun,
         next_seq: Callable[[], int],
-        arguments: str | Mapping[str, Any],
         *,
         context: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(settings, door, -1, arguments, context=context)
+        super().__init__(settings, door, -1, door.call.arguments, context=context)
         self._run = run
-        self._next_seq = next_seq
+        self.next_seq = next_seq
         self._reading = Reading()
 
     def run(self) -> Mediating:
@@ -68,11 +68,10 @@ class RunCall(Resumption):
     def _at_the_body(self) -> Steps[GovernedCall | Raised]:
         reading = self._reading = self.read()
         if reading.unread is None and reading.refusal is None:
-            occurrence = self.occurrence
-            entry = self._run.take(occurrence)
+            entry = yield from self.known(take=True)
             if entry is not None:
-                return (yield from self._go_on(entry))
-            look = self._run.look_at(occurrence)
+                return (yield from self.go_on(entry))
+            look = self._run.look_at(self.occurrence)
             if look is not None:
                 if look.denied is not None:
                     return look.denied
@@ -85,8 +84,14 @@ class RunCall(Resumption):
             if entry is not None:
                 return (yield from self._refuse_waiting(entry, reading.refusal))
         if self.seq < 0:
-            self.seq = self._next_seq()
+            self.seq = self.next_seq()
         return (yield from self.mediate(reading))
+
+    def known(self, *, take: bool) -> Steps[LedgerEntry | None]:
+        """Give the entry of this call, None where it is a new one; `take` it to go on with it."""
+        yield from ()
+        occurrence = self.occurrence
+        return self._run.take(occurrence) if take else self._run.waits(occurrence)
 
     def _take_by_id(self) -> LedgerEntry | None:
         """Find the call that waits under this id and in this place, whatever its arguments."""
@@ -118,30 +123,32 @@ class RunCall(Resumption):
         reading = self.read()
         if reading.unread is not None or reading.refusal is not None:
             return None
-        occurrence = self.occurrence
-        entry = self._run.waits(occurrence)
+        try:
+            entry = yield from self.known(take=False)
+        except LedgerError:
+            return None  # and at the body it is denied
         if entry is not None:
             # Whatever else became of the call is told where it would go on.
-            waits = entry.state is EntryState.PAUSED
+            waits = entry.state is EntryState.PAUSED and entry.expires_at > self.settings.now()
             return pending_of(entry, self.settings) if waits else None
         approval = self.settings.approval
         if not isinstance(approval, PauseApproval):
             return None
-        self.seq = self._next_seq()
+        self.seq = self.next_seq()
         try:
             context = yield from self.who()
             request, decision = yield from self.judge(self.take_up(reading, context))
         except Exception:
             return None  # and at the body it is denied
         if decision.verdict is not Verdict.APPROVE_REQUIRED:
-            self._run.looked(occurrence, Look(self.seq, self.caller))
+            self._run.looked(self.occurrence, Look(self.seq, self.caller))
             return None
         steps = self._pausing(reading, context, request, decision, approval)
         paused = yield from self.guarded(steps)
         if isinstance(paused, Raised):
             return paused
         if paused.pending is None:
-            self._run.looked(occurrence, Look(self.seq, self.caller, paused))
+            self._run.looked(self.occurrence, Look(self.seq, self.caller, paused))
         return paused.pending
 
     def _pausing(
@@ -159,12 +166,12 @@ class RunCall(Resumption):
 
     # After a pause
 
-    def _go_on(self, entry: LedgerEntry) -> Mediating:
+    def go_on(self, entry: LedgerEntry) -> Mediating:
         """Go on with what the ledger keeps, or say by value why not."""
         # Asked before the entry is claimed: who else may resume must not use up a grant.
-        self.seq = self._next_seq()
+        self.seq = self.next_seq()
         try:
-            yield from self._check_caller(entry)
+            yield from self.check_caller(entry)
         except Refusal as refused:
             turned = turned_away(self.settings, entry, self.seq)
             return (yield from turned.tell(refused.code, refused.reason))
@@ -191,11 +198,11 @@ class RunCall(Resumption):
             entry.id,
             expected=EntryState.SUSPENDED if suspended else EntryState.ANSWERED,
             in_run=True,
-            next_seq=self._next_seq,
+            next_seq=self.next_seq,
             go_on=go_on,
         )
 
-    def _check_caller(self, entry: LedgerEntry) -> Steps[None]:
+    def check_caller(self, entry: LedgerEntry) -> Steps[None]:
         context = yield from self.who()
         if context.principal != entry.principal:
             raise Refusal("other_caller", "the call was asked about for somebody else")

@@ -23,6 +23,7 @@ from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.loop import LoopThread
 from adjudge._enforcement.mediation import Mediation
+from adjudge._enforcement.replays import ReplayedCall
 from adjudge._enforcement.resumption import Resumption, claim_and_go_on
 from adjudge._enforcement.runs import GovernedRun, reopen, waiting
 from adjudge._enforcement.settings import ObligationHandler, Policy, Settings
@@ -304,9 +305,10 @@ class ToolGuard:
         run: GovernedRun,
         context: ContextSource | None,
     ) -> RunCall:
-        return RunCall(
-            self._settings, door, run, self._next_number, call.arguments, context=context
-        )
+        settings, number = self._settings, self._next_number
+        if call.replay is None or settings.ledger is None:
+            return RunCall(settings, door, run, number, context=context)
+        return ReplayedCall(settings, door, run, number, call.replay, context=context)
 
     def _resuming(self, pending_id: str, answer: ApprovalDecision) -> Mediating:
         def go_on(entry: LedgerEntry, holder: str) -> Mediating:

@@ -5,8 +5,9 @@ Used by whatever makes a call wait, for a person or for something inside of its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.effects import UseLedger
 from adjudge._ledger.entries import EntryState, LedgerEntry
@@ -19,6 +20,7 @@ from adjudge._types import (
     Verdict,
 )
 from adjudge._values import FrozenDict, digest
+from adjudge.errors import LedgerError
 
 if TYPE_CHECKING:
     from adjudge._enforcement.attempt import Attempt, Steps
@@ -50,11 +52,14 @@ def enter(
     digest: str,
     state: EntryState,
     seconds: float,
+    outcome: str | None = None,
+    result: Mapping[str, Any] | None = None,
 ) -> Steps[LedgerEntry | None]:
     """Make the ledger's entry of this occurrence, where there is a ledger."""
     settings, door, context = attempt.settings, attempt.door, request.context
     if settings.ledger is None:
         return None
+    holder = attempt.holder if state in (EntryState.CLAIMED, EntryState.FINISHED) else None
     final = request.args if decision.effective_args is None else decision.effective_args
     entry = LedgerEntry(
         id=id,
@@ -81,10 +86,17 @@ def enter(
         run=None if door.run is None else door.run.id,
         reason=decision.reason,
         final_args=final,
+        holder=holder,
+        outcome=outcome,
+        result=result,
     )
     # Known before it is added: a cancellation meanwhile must find it, to finish it.
     attempt.entry = entry
-    yield UseLedger(settings.ledger.add, (entry,), may_block=True)
+    try:
+        yield UseLedger(settings.ledger.add, (entry,), may_block=True)
+    except LedgerError:
+        yield from attempt.not_entered(entry)
+        raise
     return entry
 
 

@@ -9,6 +9,7 @@ and 7).
 from __future__ import annotations
 
 from asyncio import CancelledError
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -137,6 +138,7 @@ class Mediation(Admission):
                 "shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}"
             ) from error
         yield from self.discharge(None, request, always_only=True)
+        yield from self.settle(Outcome.PREVIEWED, preview)
         self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes.values()))
         yield from self.end(Outcome.PREVIEWED, {"preview": preview})
         return self.governed(Outcome.PREVIEWED)
@@ -162,7 +164,12 @@ class Mediation(Admission):
         except ArgumentsRefused as error:
             raise unfit(error) from None
         self._check_cancelled()
+        yield from self.begin(request, decision)
         return (yield from self._execute(execution))
+
+    def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
+        """Put down that the body is about to start, where that has to be known later."""
+        yield from ()
 
     def _check_cancelled(self) -> None:
         token = self.settings.cancel
@@ -200,7 +207,7 @@ class Mediation(Admission):
             result = _checked_result(value, elapsed)
         else:
             result = ActionResult(True, value, None, "", elapsed)
-        return (yield from self._finish(result))
+        return (yield from self._finish(result, value))
 
     def _body_raised(
         self, error: BaseException, elapsed: float, code: str, problem: str | None
@@ -219,16 +226,16 @@ class Mediation(Admission):
         self.settled = True
         text = failure_text(error) if problem is None else problem
         call = yield from self._finish(
-            ActionResult(False, None, text, code or "tool_error", elapsed)
+            ActionResult(False, None, text, code or "tool_error", elapsed), error
         )
         return Raised(error) if door.raises else call
 
-    def _finish(self, result: ActionResult) -> Steps[GovernedCall]:
+    def _finish(self, result: ActionResult, gave: object) -> Steps[GovernedCall]:
         """The body has ended: put it down in the ledger, run the `post` obligations, record it."""
         self.result = result
         outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
         if self.entry is not None:
-            yield from self._settle(outcome)
+            yield from self.settle(outcome, gave)
         if self.decision is not None and self.decision.obligations:
             assert self.request is not None
             yield from self.discharge("post", final_request(self.request, self.decision))
@@ -245,20 +252,29 @@ class Mediation(Admission):
             body |= {"code": result.code, "error": result.error}
         yield from self.end(outcome, body)
 
-    def _settle(self, outcome: Outcome) -> Steps[None]:
+    def settle(self, outcome: Outcome, gave: object = None) -> Steps[None]:
         """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
         if self.entry is None:
             return
         try:
-            yield from self.settle_entry(EntryState.FINISHED, outcome=outcome.value)
+            yield from self.settle_entry(
+                EntryState.FINISHED, outcome=outcome.value, result=self.kept(outcome, gave)
+            )
         except Exception:
             self.entry = None
+
+    def kept(self, outcome: Outcome, gave: object) -> Mapping[str, Any] | None:
+        """Give what the ledger is to keep of how this ended, beside the outcome.
+
+        `gave` is what the body gave or raised, the preview, or the refusal.
+        """
+        return None
 
     def _suspend(self) -> Steps[None]:
         """Keep, for the run's going on, that the body began; where that fails it is a new call."""
         run = self.door.run
         if run is None:
-            yield from self._settle(Outcome.SUSPENDED)
+            yield from self.settle(Outcome.SUSPENDED)
             return
         request, decision = self.request, self.decision
         assert request is not None
@@ -294,7 +310,7 @@ class Mediation(Admission):
                 final_request(self.request, self.decision),
                 always_only=refusal.discharges == "always",
             )
-        yield from self._settle(Outcome.DENIED)
+        yield from self.settle(Outcome.DENIED, refusal)
         self.result = ActionResult(
             False, None, refusal.reason, refusal.code, obligations=tuple(self.outcomes.values())
         )
@@ -311,7 +327,7 @@ class Mediation(Admission):
             else:
                 outcome, about = self._interruption(error)
                 try:
-                    yield from self._settle(outcome)
+                    yield from self.settle(outcome)
                 finally:
                     # A second cancellation, while the ledger is written, costs no terminal event.
                     yield from self.end(outcome, about)

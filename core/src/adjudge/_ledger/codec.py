@@ -19,7 +19,7 @@ from adjudge._types import ApprovalDecision, Outcome, Principal
 from adjudge._values import canonical_json, freeze_object
 from adjudge.errors import ArgumentsRefused, LedgerError
 
-__all__ = ["decode_entry", "encode_answers", "encode_entry"]
+__all__ = ["decode_entry", "encode_answers", "encode_entry", "encode_result"]
 
 _VERSION = 1
 _OPAQUE = '{"$secret":true}'
@@ -43,6 +43,11 @@ def encode_answers(id: str, answers: Sequence[ApprovalDecision]) -> str:
     return _storable(given, f"The answer to {id!r}")
 
 
+def encode_result(id: str, result: Mapping[str, Any] | None) -> str | None:
+    """Write what a finished call gave; raises `LedgerError` for what JSON lacks."""
+    return None if result is None else _storable(result, f"The result of {id!r}")
+
+
 def _storable(value: object, what: str) -> str:
     try:
         text = canonical_json(value)
@@ -51,8 +56,7 @@ def _storable(value: object, what: str) -> str:
     # Inside a text the quotes would be escaped, so this can be nothing but the marker itself.
     if _OPAQUE in text:
         raise LedgerError(
-            f"{what} cannot be stored: its arguments hold a secret, which a ledger never gets "
-            "to see."
+            f"{what} cannot be stored: it holds a secret, which a ledger never gets to see."
         )
     return text
 
@@ -67,9 +71,10 @@ def decode_entry(
     answers: object,
     holder: object,
     outcome: object,
+    result: object,
 ) -> LedgerEntry:
     """Read an entry, or raise `LedgerError` naming the field that is not what it should be."""
-    fields = _read_object(id, text)
+    fields = _read_object(id, "record", text)
     if fields.keys() != {*_FIELDS, "version"}:
         odd = sorted(fields.keys() ^ {*_FIELDS, "version"})
         raise _bad(id, odd[0], "is missing or unknown")
@@ -95,6 +100,7 @@ def decode_entry(
         answers=_checked(id, "answers", _answers, answers),
         holder=_checked(id, "holder", _optional(_text), holder),
         outcome=_checked(id, "outcome", _optional(_outcome), outcome),
+        result=None if result is None else freeze_object(_read_object(id, "result", result)),
     )
     _check_agreement(entry)
     return entry
@@ -111,15 +117,17 @@ def _check_agreement(entry: LedgerEntry) -> None:
         raise _bad(entry.id, "grants", "are more than there are approver sets")
     if len(entry.answers) > max(1, len(entry.approver_sets)):
         raise _bad(entry.id, "answers", "are more than there are approver sets")
+    if entry.result is not None and entry.state is not EntryState.FINISHED:
+        raise _bad(entry.id, "result", f"is there in the state {entry.state.value}")
 
 
-def _read_object(id: str, text: object) -> dict[str, Any]:
+def _read_object(id: str, field: str, text: object) -> dict[str, Any]:
     try:
         value = json.loads(_text(text), object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
-        raise _bad(id, "record", f"cannot be read: {error}") from None
+        raise _bad(id, field, f"cannot be read: {error}") from None
     if not isinstance(value, dict):
-        raise _bad(id, "record", "is no object")
+        raise _bad(id, field, "is no object")
     return value
 
 

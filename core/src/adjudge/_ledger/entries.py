@@ -1,8 +1,9 @@
 """The ledger: what was asked of people, what they granted, and what became of it.
 
 An entry is one occurrence of one call. It can be claimed once, by one atomic compare-and-set,
-before it expires; what was claimed and never finished is uncertain and is not run again. Entries
-are JSON and hold nothing that could be executed.
+before it expires; what was claimed and never finished is uncertain and is not run again. What a
+finished one gave is kept where its framework will ask for it again. Entries are JSON and hold
+nothing that could be executed.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One occurrence of one call that needs, or has had, approval, or that suspended itself.
+    """One occurrence of one call: asked about, suspended, or to be given again once it is finished.
 
     `args` are the original arguments, as the model sent them, and `final_args` those that would
     run; `digest` binds tool identity, final arguments, principal and occurrence. `run` is the run
     of a framework that the call belongs to. `grants` names who has granted so far, one for each
     approver set in order; `answers` keeps what was answered ahead of the run's going on. `holder`
-    is who claimed the entry. `outcome` says how a finished one ended.
+    is who claimed the entry. `outcome` says how a finished one ended, and `result` what is given
+    where the call is proposed again, None where nothing is.
     """
 
     id: str
@@ -75,6 +77,7 @@ class LedgerEntry:
     answers: tuple[ApprovalDecision, ...] = ()
     holder: str | None = None
     outcome: str | None = None
+    result: Mapping[str, Any] | None = None
 
 
 class Ledger(Protocol):
@@ -131,6 +134,7 @@ class Ledger(Protocol):
         state: EntryState,
         grants: tuple[str, ...],
         outcome: str | None,
+        result: Mapping[str, Any] | None = None,
     ) -> bool | Awaitable[bool]:
         """Atomically move the entry that this holder has claimed; False where it has it no more."""
         ...
@@ -203,13 +207,17 @@ class MemoryLedger:
         state: EntryState,
         grants: tuple[str, ...],
         outcome: str | None,
+        result: Mapping[str, Any] | None = None,
     ) -> bool:
         """Move the entry to another state, if this holder has it."""
         with self._lock:
             entry = self._entries.get(id)
             if entry is None or entry.state is not EntryState.CLAIMED or entry.holder != holder:
                 return False
-            self._entries[id] = settled(entry, state, grants, outcome)
+            holding = holder if state is EntryState.FINISHED else None
+            self._entries[id] = replace(
+                entry, state=state, grants=grants, outcome=outcome, holder=holding, result=result
+            )
             return True
 
 
@@ -239,14 +247,6 @@ def answered(entry: LedgerEntry, answer: ApprovalDecision) -> LedgerEntry:
     complete = answer.granted is not True or len(answers) >= max(1, len(entry.approver_sets))
     state = EntryState.ANSWERED if complete else EntryState.PAUSED
     return replace(entry, answers=answers, state=state)
-
-
-def settled(
-    entry: LedgerEntry, state: EntryState, grants: tuple[str, ...], outcome: str | None
-) -> LedgerEntry:
-    """Give an entry in its next state; one that waits again has no holder."""
-    holder = entry.holder if state is EntryState.FINISHED else None
-    return replace(entry, state=state, grants=grants, outcome=outcome, holder=holder)
 
 
 WAITING = (

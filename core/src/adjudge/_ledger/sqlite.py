@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry
+from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry, encode_result
 from adjudge._ledger.entries import EntryState, LedgerEntry, answered
 from adjudge._types import ApprovalDecision
 from adjudge.errors import LedgerError
@@ -33,11 +33,12 @@ CREATE TABLE IF NOT EXISTS adjudge_entries (
     grants TEXT NOT NULL,
     answers TEXT NOT NULL,
     holder TEXT,
-    outcome TEXT
+    outcome TEXT,
+    result TEXT
 )
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS adjudge_entries_of_run ON adjudge_entries (run)"
-_COLUMNS = "id, record, expires_at, state, grants, answers, holder, outcome"
+_COLUMNS = "id, record, expires_at, state, grants, answers, holder, outcome, result"
 
 
 class SQLiteLedger:
@@ -76,10 +77,11 @@ class SQLiteLedger:
             encode_answers(entry.id, entry.answers),
             entry.holder,
             entry.outcome,
+            encode_result(entry.id, entry.result),
         )
         with self._transaction() as database:
             database.execute(
-                "INSERT INTO adjudge_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+                "INSERT INTO adjudge_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
             )
 
     def get(self, id: str) -> LedgerEntry | None:
@@ -155,18 +157,21 @@ class SQLiteLedger:
         state: EntryState,
         grants: tuple[str, ...],
         outcome: str | None,
+        result: Mapping[str, Any] | None = None,
     ) -> bool:
         """Move the entry that this holder has claimed; False where it has it no more."""
         kept = holder if state is EntryState.FINISHED else None
         with self._transaction() as database:
             moved = database.execute(
-                "UPDATE adjudge_entries SET state = ?, grants = ?, outcome = ?, holder = ?"
+                "UPDATE adjudge_entries"
+                " SET state = ?, grants = ?, outcome = ?, holder = ?, result = ?"
                 " WHERE id = ? AND state = ? AND holder = ?",
                 (
                     state.value,
                     json.dumps(grants),
                     outcome,
                     kept,
+                    encode_result(id, result),
                     id,
                     EntryState.CLAIMED.value,
                     holder,
@@ -202,7 +207,7 @@ def _read(database: sqlite3.Connection, id: str) -> LedgerEntry | None:
 
 
 def _entry(row: tuple[Any, ...]) -> LedgerEntry:
-    name, record, expires_at, state, grants, answers, holder, outcome = row
+    name, record, expires_at, state, grants, answers, holder, outcome, result = row
     return decode_entry(
         name,
         record,
@@ -212,6 +217,7 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
         answers=answers,
         holder=holder,
         outcome=outcome,
+        result=result,
     )
 
 
