@@ -34,7 +34,7 @@ def give(kept):
 
 def nothing(_):
     """Keep nothing."""
-    return None
+    return
 
 
 KEPT = Replay(keep, give)
@@ -359,7 +359,7 @@ class TestSomebodyElse:
         guard, run = desk.guard(ALLOW), GovernedRun()
         await desk.body(guard, call_of(desk, run))
         (entry,) = desk.ledger.of_run(run.id)
-        desk.ledger.get = lambda id: replace(entry, id=id)
+        desk.ledger.get = lambda key: replace(entry, id=key)
 
         second = await desk.body(guard, call_of(desk, run, call_id="c2"))
 
