@@ -5,6 +5,9 @@ it makes a `ProposedCall` and hands it, with the framework's own continuation, t
 `ToolGuard.govern_call` (or its sync twin); then it gives the framework what came of it:
 `result.value` where the body ran, `text` in the framework's own shape where it did not.
 
+Who writes a ledger for another store finds here, too, what each of them does alike: `answered`
+applies an answer, the codec makes text of entries and takes nothing on trust.
+
 It must reach every path to a body, run the body nowhere but in the continuation, hand on the
 `Effective` arguments, and let raised exceptions pass. It may not decide, retry, cache or answer by
 itself. `docs/` has a guide with an example.
@@ -24,7 +27,8 @@ from adjudge._arguments.proposal import (
 from adjudge._arguments.schema import Normalised, normalise
 from adjudge._enforcement.runs import GovernedRun, warn_unless_durable
 from adjudge._enforcement.signature import is_async
-from adjudge._ledger.entries import EntryState, LedgerEntry
+from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry, encode_result
+from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry, answered
 from adjudge._ledger.keys import ledger_key
 from adjudge._texts import denied_text, dry_run_text
 from adjudge._values import (
@@ -41,6 +45,7 @@ from adjudge._values import (
 
 __all__ = [
     "EMPTY",
+    "WAITING",
     "Admitted",
     "Effective",
     "EntryState",
@@ -53,10 +58,15 @@ __all__ = [
     "OpaqueValue",
     "ProposedCall",
     "Replay",
+    "answered",
     "canonical_json",
+    "decode_entry",
     "denied_text",
     "digest",
     "dry_run_text",
+    "encode_answers",
+    "encode_entry",
+    "encode_result",
     "freeze",
     "freeze_object",
     "is_async",
