@@ -78,6 +78,13 @@ def integrations() -> list[Distribution]:
     return [each for each in distributions() if each.folder.parent.name == "integrations"]
 
 
+def frameworks() -> list[Distribution]:
+    """Return the integrations that the conformance suite judges; the others are with a service."""
+    return [
+        each for each in integrations() if (each.folder / "tests/test_conformance.py").is_file()
+    ]
+
+
 def tracked_files() -> list[Path]:
     """Return what git tracks or would track, relative to the root."""
     listed = subprocess.run(

@@ -6,15 +6,25 @@ import re
 
 import pytest
 
-from ._tree import ROOT, Distribution, distributions, integrations, names, read_toml, tox_ini
+from ._tree import (
+    ROOT,
+    Distribution,
+    distributions,
+    frameworks,
+    integrations,
+    names,
+    read_toml,
+    tox_ini,
+)
 
 PYTHONS = ("py311", "py312", "py313")
 
 each_integration = pytest.mark.parametrize("integration", integrations(), ids=lambda d: d.name)
+each_framework = pytest.mark.parametrize("integration", frameworks(), ids=lambda d: d.name)
 
 
 def test_the_default_run_names_no_python() -> None:
-    """`tox run` uses the Python that tox was started with, so that one Python is enough."""
+    """The default run uses the Python that tox was started with, so that one Python is enough."""
     named = [name for name in names(tox_ini()["tox"]["env_list"]) if re.search(r"py3\d", name)]
 
     assert [] == named
@@ -43,20 +53,20 @@ def test_an_integration_runs_at_its_oldest_and_newest(integration: Distribution)
     assert tox_ini().has_option("newest", folder)
 
 
-@each_integration
-def test_an_integration_has_its_row_in_the_demo(integration: Distribution) -> None:
+@each_framework
+def test_a_framework_has_its_row_in_the_demo(integration: Distribution) -> None:
     """The demo has an environment for the framework."""
     (demo,) = (name for name in tox_ini().sections() if name.startswith("testenv:demo-"))
 
     assert integration.folder.name in names(demo.removeprefix("testenv:demo-").strip("{}"))
 
 
-@each_integration
-def test_an_integration_is_tried_on_the_latest_release(integration: Distribution) -> None:
+@each_framework
+def test_a_framework_is_tried_on_the_latest_release(integration: Distribution) -> None:
     """The canary has an environment for the framework."""
     canaries = names(tox_ini()["tox"]["labels"].partition("canary =")[2].partition("\n")[0])
 
-    assert f"canary-{integration.folder.name}" in canaries
+    assert f"{integration.folder.name}-canary" in canaries
 
 
 @each_integration

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ._support import BEGIN, END, page, readme_table
-from ._tree import ROOT, conformance, integrations, tox_ini
+from ._tree import ROOT, Distribution, conformance, frameworks, tox_ini
 
 MATRIX = ROOT / "docs" / "reference" / "support-matrix.json"
 
@@ -44,17 +44,28 @@ def test_the_report_counts_what_it_lists(report: dict[str, Any]) -> None:
         assert [] == fallen
 
 
-def test_the_report_has_every_integration_at_its_oldest_and_newest(report: dict[str, Any]) -> None:
-    """The releases in the report are those of the matrix, and no others."""
-    expected = {"reference"}
-    for each in integrations():
-        name = each.folder.name
-        framework = next(d for d in each.project["dependencies"] if d.startswith(name))
-        oldest = framework.partition(">=")[2].partition(",")[0]
-        oldest += ".0" * (2 - oldest.count("."))
-        expected |= {f"{name} {oldest}", f"{name} {tox_ini().get('newest', name)}"}
+def test_the_report_has_every_framework_at_its_oldest_and_newest(report: dict[str, Any]) -> None:
+    """The releases in the report are those of the matrix, and no others.
 
+    A framework with several ways in (`langchain`, `langchain-callbacks`) has each at both.
+    """
+    drivers = {name.rpartition(" ")[0] for name in report} - {"", "reference"}
+    expected = {"reference"}
+    for each in frameworks():
+        ways = {name for name in drivers if f"{name}-".startswith(f"{each.folder.name}-")}
+        expected |= {f"{name} {release}" for name in ways for release in _releases(each)}
+
+    assert {each.folder.name for each in frameworks()} <= drivers
     assert expected == set(report)
+
+
+def _releases(integration: Distribution) -> tuple[str, str]:
+    """Give the oldest and the newest release of a framework that is supported."""
+    name = integration.folder.name
+    framework = next(d for d in integration.project["dependencies"] if d.startswith(name))
+    oldest = framework.partition(">=")[2].partition(",")[0]
+    oldest += ".0" * (2 - oldest.count("."))
+    return oldest, tox_ini().get("newest", name)
 
 
 def test_the_report_is_of_the_cases_that_there_are(report: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adjudge._arguments.proposal import ProposedCall, Replay
-from adjudge._enforcement.approvals import auto_approve
+from adjudge._enforcement.approvals import auto_approve, pause_approval
 from adjudge._enforcement.cancel import CancelToken
 from adjudge._enforcement.runs import GovernedRun
 from adjudge._ledger.entries import EntryState, MemoryLedger
@@ -138,18 +138,25 @@ class TestCompleted:
 
 class TestOtherEndings:
     @pytest.mark.parametrize(
-        "rule", [{"decision": "deny", "reason": "no"}, {"decision": "dry_run"}]
+        ("rule", "outcome"),
+        [
+            ({"decision": "deny", "reason": "no"}, Outcome.DENIED),
+            ({"decision": "dry_run"}, Outcome.PREVIEWED),
+        ],
+        ids=["deny", "dry_run"],
     )
-    async def test_a_denial_and_a_preview_are_given_again(self, bench, desk, rule):
+    async def test_a_denial_and_a_preview_are_given_again(self, bench, desk, rule, outcome):
         """The model is told the same, and the policy is not asked again."""
-        guard, run = desk.guard(rule), GovernedRun()
-        first = await desk.body(guard, call_of(desk, run))
+        shadow = lambda to, amount: {"would": to, "pay": amount}  # noqa: E731
+        call = call_of(desk, GovernedRun(), shadow=shadow)
+        first = await desk.body(desk.guard(rule), call)
         recorded = list(bench.kinds)
 
-        second = await desk.body(desk.guard(ALLOW), again(call_of(desk, run)))
+        second = await desk.body(desk.guard(ALLOW), again(call))
 
-        assert (first.text, first.outcome) == (second.text, second.outcome)
-        assert (first.result.code, True) == (second.result.code, second.replayed)
+        assert (outcome, outcome) == (first.outcome, second.outcome)
+        assert (first.text, first.result.code) == (second.text, second.result.code)
+        assert second.replayed
         assert (recorded, []) == (bench.kinds, bench.ran)
 
     async def test_what_a_body_raised_is_raised_again(self, bench, desk):
@@ -366,38 +373,55 @@ class TestSomebodyElse:
         assert (Outcome.DENIED, "ledger_failed") == (second.outcome, second.result.code)
 
 
+class Late(MemoryLedger):
+    """Answers a first look only when two have asked."""
+
+    def __init__(self):
+        super().__init__()
+        self._both = threading.Barrier(2)
+
+    def get(self, id):
+        """Give the entry."""
+        found = super().get(id)
+        if found is None:
+            self._both.wait(30)
+        return found
+
+
+def two_at_once(bench, rule, ledger, **settings):
+    """Propose the same new call of one run to two guards, in two threads."""
+    run, ended = GovernedRun(), []
+
+    def propose(guard):
+        call = ProposedCall("pay", {"to": "x"}, run=GovernedRun(run.id), replay=KEPT)
+        ended.append(guard.govern_call_sync(call, lambda _: bench.ran.append("pay") or 1))
+
+    guards = [bench.guard(rule, ledger=ledger, **settings) for _ in range(2)]
+    threads = [threading.Thread(target=propose, args=(guard,)) for guard in guards]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return ended
+
+
 class TestAtOnce:
-    def test_of_two_that_begin_a_call_one_does(self, bench, tmp_path):
+    def test_of_two_that_begin_a_call_one_does(self, bench):
         """Law 6: the loser is denied, whatever the order of their steps."""
-
-        class Late(MemoryLedger):
-            """Answers the first look only when both have asked."""
-
-            both = threading.Barrier(2)
-
-            def get(self, id):
-                found = super().get(id)
-                if found is None:
-                    self.both.wait(30)
-                return found
-
-        ledger, run = Late(), GovernedRun()
-        guards = [bench.guard(ALLOW, ledger=ledger) for _ in range(2)]
-        ended = []
-
-        def propose(guard):
-            call = ProposedCall("pay", {"to": "x"}, run=GovernedRun(run.id), replay=KEPT)
-            ended.append(guard.govern_call_sync(call, lambda _: bench.ran.append("pay") or 1))
-
-        threads = [threading.Thread(target=propose, args=(guard,)) for guard in guards]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
+        ended = two_at_once(bench, ALLOW, Late())
 
         assert ["pay"] == bench.ran
         assert ["", "uncertain"] == sorted(each.result.code for each in ended)
         assert ["action.completed", "action.denied"] == sorted(bench.terminals)
+
+    def test_of_two_that_ask_about_a_call_one_does(self, bench):
+        """Law 6: there is one question, and the loser's denial does not answer it."""
+        ledger = Late()
+        ended = two_at_once(bench, ASK, ledger, on_approval=pause_approval(ledger))
+
+        (pending,) = (each.pending for each in ended if each.pending is not None)
+        assert [Outcome.DENIED, Outcome.PENDING] == sorted(each.outcome for each in ended)
+        assert EntryState.PAUSED is ledger.get(pending.id).state
 
     async def test_a_cancelled_body_is_not_run_again(self, bench):
         """Law 6: how far it came is not known, so it is denied where it is proposed again."""
