@@ -77,6 +77,16 @@ class TestCells:
             "deny.never-runs-async-stream-responses-parallel",
         ] == [cell.id for cell in cells_of(case, driver)]
 
+    def test_react_makes_one_call_at_a_time(self):
+        """A ReAct model writes one action at a time, so cases of more in a turn have no cell."""
+        cases = {case.id: case for case in load_cases()}
+        driver = driver_with(styles=(Style.SYNC,), apis=("react",))
+
+        assert ["deny.never-runs-sync-react"] == [
+            cell.id for cell in cells_of(cases["deny.never-runs"], driver)
+        ]
+        assert [] == list(cells_of(cases["pause.partial-answers"], driver))
+
 
 class TestGaps:
     def test_gap_that_has_closed_fails(self, pytester_run):

@@ -241,6 +241,30 @@ class TestExtractors:
             call_id("m", "hello", 1, 0): "[denied] no",
         } == request.outputs
 
+    def test_react_observation_ends_with_its_message(self):
+        """What the next message says, a remark of the framework's, is no part of an observation."""
+        step = "Thought: step 0 of m\nAction: pay\nAction Input: {}\nObservation: paid\ntwice\n"
+        messages = [
+            USER,
+            {"role": "assistant", "content": step},
+            {"role": "user", "content": "Go on"},
+        ]
+        request = WireRequest("react", json.dumps({"model": "m", "messages": messages}).encode())
+
+        assert {call_id("m", "hello", 0, 0): "paid\ntwice"} == request.outputs
+
+    def test_react_observation_may_be_a_message_of_its_own(self):
+        """The action is the model's message, and what came of it the next one."""
+        action = "Thought: step 0 of m\nAction: pay\nAction Input: {}"
+        messages = [
+            USER,
+            {"role": "assistant", "content": action},
+            {"role": "user", "content": "Observation: paid"},
+        ]
+        request = WireRequest("react", json.dumps({"model": "m", "messages": messages}).encode())
+
+        assert {call_id("m", "hello", 0, 0): "paid"} == request.outputs
+
     def test_tools_are_what_the_model_is_told(self):
         """The offered tools come by name, in either API."""
         inner = {"name": "pay", "parameters": {"type": "object"}}

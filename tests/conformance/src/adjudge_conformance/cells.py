@@ -48,8 +48,10 @@ def cells_of(case: Case, driver: type[Driver[Any]]) -> Iterator[Cell]:
         if case.only and style not in case.only:
             continue
         for api in driver.apis:
-            yield Cell(case, style, api, parallel=False)
             # A ReAct model writes one action at a time.
+            if api == "react" and any(len(turn) > 1 for turn in (*case.proposes, *case.helper)):
+                continue
+            yield Cell(case, style, api, parallel=False)
             if "parallel" in case.varies and api != "react":
                 yield Cell(case, style, api, parallel=True)
 

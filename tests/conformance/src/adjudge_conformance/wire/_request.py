@@ -23,7 +23,7 @@ Api = Literal["chat", "responses", "react"]
 _REACT_STEP = re.compile(
     r"^Thought: step (?P<turn>\d+) of (?P<model>[A-Za-z0-9-]+)\n"
     r"Action: (?P<tool>.*?)\nAction Input: (?P<arguments>.*?)\n+"
-    r"Observation: ?(?P<output>.*?)(?=\n+Thought: step |\Z)",
+    r"(?:\f\n)?Observation: ?(?P<output>.*?)(?=\n+Thought: step |\f|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _REACT_TOOL = re.compile(
@@ -131,7 +131,8 @@ class WireRequest:
                 )
 
     def _react_calls(self) -> Iterator[PastCall]:
-        history = "\n".join(self._texts("user", "assistant"))
+        # What another message says is no part of an observation.
+        history = "\f\n".join(self._texts("user", "assistant"))
         for step in _REACT_STEP.finditer(history):
             identity = call_id(step["model"], self.conversation, int(step["turn"]), 0)
             yield PastCall(

@@ -1,0 +1,300 @@
+"""Governed tools: copies for users, and tools that a crew injects, governed where they stand.
+
+The gate is at the body: `_run` and `_arun` of a `BaseTool`, the `func` of a `Tool`. CrewAI comes
+there on both of its paths, after its own validation. What the tool is for the model (name, schema,
+description, class) stays as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from crewai.tools import BaseTool, tool
+from crewai.tools.base_tool import Tool
+from crewai.tools.structured_tool import CrewStructuredTool
+
+from adjudge import GovernError, ToolGuard, ToolMetadata
+from adjudge.integration import is_async
+from adjudge_crewai._binding import CALL, Binding, ContextSource
+from adjudge_crewai._calls import SENT, Gate, Sent, record_invalid
+
+__all__ = ["govern_in_place", "govern_tool", "governed", "original_of"]
+
+T = TypeVar("T")
+
+_BASE = "__adjudge_base__"
+_GATE = "__adjudge_gate__"
+_TOOL = "__adjudge_tool__"
+
+
+def governed(
+    guard: ToolGuard,
+    *,
+    context: ContextSource | None = None,
+    shadow: Callable[..., Any] | None = None,
+    metadata: ToolMetadata | None = None,
+) -> Callable[[Any], Any]:
+    """Make the decorator that puts a tool under a guard.
+
+    It takes what `@tool` gives, a `BaseTool` class or instance, or a plain function, of which it
+    makes a tool first. `shadow` previews the tool, `metadata` says what it declares. Raises
+    `GovernError` for anything else.
+    """
+    binding = Binding.of(guard, context)
+
+    def decorate(target: Any) -> Any:
+        if isinstance(target, type) and issubclass(target, BaseTool):
+            return _decorated_class(target, binding, shadow, metadata)
+        if not isinstance(target, BaseTool):
+            if not callable(target):
+                raise GovernError(f"A {type(target).__name__} is no tool; decorate a function.")
+            target = tool(target)
+        return govern_tool(target, binding, shadow=shadow, metadata=metadata)
+
+    return decorate
+
+
+def govern_tool(
+    target: BaseTool,
+    binding: Binding,
+    *,
+    shadow: Callable[..., Any] | None = None,
+    metadata: ToolMetadata | None = None,
+) -> BaseTool:
+    """Give a governed copy of a tool; one under the same guard is given back as it is."""
+    held = _gate_of(target)
+    if held is not None and held.binding is not None:
+        if held.binding.guard is not binding.guard:
+            raise GovernError(f"The tool {target.name!r} is under another guard; it has only one.")
+        return target
+    base = _plain_class(type(target))
+    _check_overrides(base, target.name)
+    copy = target.model_copy()
+    _put_gate(copy, Gate(copy, binding, shadow=shadow, metadata=metadata))
+    object.__setattr__(copy, "__class__", _governed_class(base))
+    return copy
+
+
+def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> None:
+    """Put the tool itself under whatever guard governs the run that calls it.
+
+    `structured` stands for the tool in an executor that has been made already.
+    """
+    if _gate_of(target) is None:
+        _check_overrides(type(target), target.name)
+        _put_gate(target, Gate(target, None))
+        object.__setattr__(target, "__class__", _governed_class(type(target)))
+    if not isinstance(structured, _StructuredTool):
+        # It holds on to the body as that was before.
+        structured.func = target.to_structured_tool().func
+        _as_structured(structured, target)
+
+
+def original_of(structured: CrewStructuredTool) -> BaseTool | None:
+    """Find the tool that an executor's structured tool stands for."""
+    # Nothing public leads from the one to the other; hooks are given the structured one alone.
+    found = getattr(structured, "_original_tool", None)
+    return found if isinstance(found, BaseTool) else None
+
+
+def _gate_of(target: BaseTool) -> Gate | None:
+    """Find the gate of a tool, None where a body of its own would stand before it."""
+    gate = vars(target).get(_GATE)
+    if not isinstance(gate, Gate):
+        return None
+    door = vars(target).get("func") if isinstance(target, Tool) else type(target)._run
+    return gate if hasattr(door, _GATE) else None
+
+
+def _put_gate(target: BaseTool, gate: Gate) -> None:
+    object.__setattr__(target, _GATE, gate)
+    if isinstance(target, Tool):
+        target.func = _gated(getattr(target.func, _GATE, target.func), lambda: gate)
+    target.cache_function = _cached_by_us(target.cache_function, gate)
+
+
+def _gated(body: Callable[..., Any], gate: Callable[..., Gate]) -> Callable[..., Any]:
+    """Put a gate before a function; it remains the kind of function that it is."""
+    if is_async(body):
+
+        @functools.wraps(body)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await gate().acall(body, args, kwargs)
+
+        setattr(awaited, _GATE, body)
+        return awaited
+
+    @functools.wraps(body)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return gate().call(body, args, kwargs)
+
+    setattr(called, _GATE, body)
+    return called
+
+
+@functools.cache
+def _governed_class(base: type[BaseTool]) -> type[BaseTool]:
+    """Make the class of governed tools of a class, which is it to whoever looks."""
+
+    class Governed(base):  # type: ignore[misc, valid-type]
+        # CrewAI registers tool classes by this name, and finds the tools of a checkpoint by it.
+        __qualname__ = f"{base.__qualname__}.governed"
+        __module__ = base.__module__
+
+        @functools.wraps(base.run)
+        def run(self, *args: Any, **kwargs: Any) -> Any:
+            with _Entering(self, None if args else kwargs):
+                return super().run(*args, **kwargs)
+
+        @functools.wraps(base.arun)
+        async def arun(self, *args: Any, **kwargs: Any) -> Any:
+            with _Entering(self, None if args else kwargs):
+                return await super().arun(*args, **kwargs)
+
+        def to_structured_tool(self) -> CrewStructuredTool:
+            """Give the tool as executors of the text path call it."""
+            made = super().to_structured_tool()
+            _as_structured(made, cast(BaseTool, self))
+            return cast(CrewStructuredTool, made)
+
+    if not issubclass(base, Tool):
+        for name in ("_run", "_arun"):
+            if getattr(base, name) is not getattr(BaseTool, name):
+                setattr(Governed, name, _gated_method(getattr(base, name)))
+    setattr(Governed, _BASE, base)
+    Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
+    return Governed
+
+
+def _gated_method(body: Callable[..., Any]) -> Callable[..., Any]:
+    if is_async(body):
+
+        @functools.wraps(body)
+        async def awaited(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+            return await vars(self)[_GATE].acall(functools.partial(body, self), args, kwargs)
+
+        setattr(awaited, _GATE, body)
+        return awaited
+
+    @functools.wraps(body)
+    def called(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+        return vars(self)[_GATE].call(functools.partial(body, self), args, kwargs)
+
+    setattr(called, _GATE, body)
+    return called
+
+
+class _StructuredTool(CrewStructuredTool):
+    """A governed tool on the text path."""
+
+    def invoke(
+        self, input: str | dict[str, Any], config: dict[str, Any] | None = None, **kwargs: Any
+    ) -> Any:
+        """Run the tool, and know of its arguments what the model sent."""
+        with _Entering(vars(self)[_TOOL], _read(input)):
+            return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: str | dict[str, Any], config: dict[str, Any] | None = None, **kwargs: Any
+    ) -> Any:
+        """Run the tool, and know of its arguments what the model sent."""
+        with _Entering(vars(self)[_TOOL], _read(input)):
+            return await super().ainvoke(input, config, **kwargs)
+
+
+def _as_structured(made: CrewStructuredTool, target: BaseTool) -> None:
+    object.__setattr__(made, _TOOL, target)
+    object.__setattr__(made, "__class__", _StructuredTool)
+
+
+_StructuredTool.__name__ = _StructuredTool.__qualname__ = CrewStructuredTool.__name__
+_StructuredTool.__module__ = CrewStructuredTool.__module__
+
+
+class _Entering:
+    """A tool between its being called and its body, where the framework validates."""
+
+    def __init__(self, target: BaseTool, sent: Mapping[str, Any] | None) -> None:
+        self._sent = None if sent is None else Sent(target, dict(sent))
+        self._target = target
+
+    def __enter__(self) -> None:
+        self._token = SENT.set(self._sent)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        SENT.reset(self._token)
+        sent = self._sent
+        if sent is None or sent.reached or not isinstance(error, ValueError):
+            return
+        binding = vars(self._target)[_GATE].guard_now
+        if binding is not None:
+            record_invalid(binding, self._target, sent.args, error)
+
+
+def _read(input: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
+    try:
+        read = json.loads(input) if isinstance(input, str) else input
+    except ValueError:
+        return None
+    return read if isinstance(read, Mapping) else None
+
+
+def _cached_by_us(chosen: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
+    """Keep results out of a cache that would give them to a call that nobody has judged."""
+    chosen = getattr(chosen, _GATE, chosen)
+
+    @functools.wraps(chosen)
+    def may_cache(*args: Any, **kwargs: Any) -> Any:
+        judged = CALL.get() is not None or gate.guard_now is None
+        return judged and chosen(*args, **kwargs)
+
+    setattr(may_cache, _GATE, chosen)
+    return may_cache
+
+
+def _decorated_class(
+    base: type[BaseTool],
+    binding: Binding,
+    shadow: Callable[..., Any] | None,
+    metadata: ToolMetadata | None,
+) -> type[BaseTool]:
+    _check_overrides(base, base.__name__)
+    made = _governed_class(base)
+
+    class Decorated(made):  # type: ignore[misc, valid-type]
+        __qualname__ = base.__qualname__
+        __module__ = base.__module__
+
+        def model_post_init(self, context: Any, /) -> None:
+            """Put each new tool under the guard."""
+            super().model_post_init(context)
+            gate = Gate(cast(BaseTool, self), binding, shadow=shadow, metadata=metadata)
+            _put_gate(cast(BaseTool, self), gate)
+
+    Decorated.__name__ = base.__name__
+    Decorated.__doc__ = base.__doc__
+    return Decorated
+
+
+def _plain_class(cls: type[BaseTool]) -> type[BaseTool]:
+    """Give the class that a tool had before it was governed where it stands."""
+    return cast(type[BaseTool], vars(cls).get(_BASE, cls))
+
+
+def _check_overrides(base: type[BaseTool], name: str) -> None:
+    """Raise `GovernError` for a tool whose class leads past the body where the gate is."""
+    held: list[tuple[str, tuple[Any, ...]]] = [
+        ("run", (BaseTool.run, Tool.run)),
+        ("arun", (BaseTool.arun, Tool.arun)),
+    ]
+    if issubclass(base, Tool):
+        held += [("_run", (Tool._run,)), ("_arun", (Tool._arun,))]
+    for method, known in held:
+        if getattr(base, method) not in known:
+            raise GovernError(
+                f"The tool {name!r} has a {method} of its own, by which CrewAI would run it past "
+                "its guard; write the body as _run of a BaseTool, or as a function."
+            )

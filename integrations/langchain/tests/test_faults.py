@@ -1,0 +1,50 @@
+"""The suite's deliberate faults on the real LangChain: each is noticed by exactly its cases."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from adjudge_conformance import Style
+from adjudge_conformance.faults import FAULTS
+from adjudge_conformance.worker import Workers
+
+_PATH = Path(__file__).with_name("test_conformance.py")
+_SPEC = importlib.util.spec_from_file_location("langchain_driver", _PATH)
+_MODULE = importlib.util.module_from_spec(_SPEC)
+sys.modules[_SPEC.name] = _MODULE  # by which the driver's file is found, for another process
+_SPEC.loader.exec_module(_MODULE)
+
+DRIVER = _MODULE.LangChainDriver
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """The two processes for all trials."""
+    with Workers() as running:
+        yield running
+
+
+# Arguments that the guard did not read with the call are stopped before the body, so that other
+# cases notice these as well.
+STOPPED = {"executes-other-arguments", "ignores-defaults"}
+# A call that waits does not come to the guard until it has its answer, so this one cannot show.
+UNREACHED = {"takes-native-approval-for-grant"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault in FAULTS if fault.expected(DRIVER) and fault.name not in UNREACHED],
+    ids=lambda fault: fault.name,
+)
+def test_a_fault_fails_exactly_its_cases(fault, server, workers, tmp_path):
+    """No case misses the fault that it is there for, and none fails for another's."""
+    expected = fault.expected(DRIVER)
+
+    failing = fault.failing(DRIVER, server, workers, tmp_path, styles=(Style.ASYNC,))
+
+    if fault.name in STOPPED:
+        assert expected < failing
+    else:
+        assert expected == failing
