@@ -38,8 +38,9 @@ class Fault:
     """One fault: what is wrong, and which cases must fail for it.
 
     `notices` tells it of a case; where `undecided` does, it depends on the framework whether the
-    fault shows. Only cases `among` those that the fault could touch are tried. `trial` and
-    `workers` are for faults of what is around the guard.
+    fault shows. Only cases `among` those that the fault can touch are tried: in every other the
+    guard is the right one, or has no occasion to be wrong, and the suite itself tries that one.
+    `trial` and `workers` are for faults of what is around the guard.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Fault:
 
     def expected(self, driver: type[Driver[Any]]) -> set[str]:
         """The ids of the cases that must fail, those left out in which the driver has a gap."""
-        return {case.id for case in self._tried(driver) if self.notices(case)}
+        return {case.id for case in self._tried(driver, everywhere=False) if self.notices(case)}
 
     def failing(
         self,
@@ -63,12 +64,14 @@ class Fault:
         folder: Path,
         *,
         styles: Collection[Style] = (Style.SYNC, Style.ASYNC),
+        everywhere: bool = False,
     ) -> set[str]:
         """Put the fault on a driver and give the ids of the cases that then fail.
 
         A case is tried in these styles (a paused one in the first of them), over the driver's first
         API, its calls alone: a fault that shows only in other cells is not one of these. `workers`
-        are used unless the fault is in them.
+        are used unless the fault is in them. `everywhere` also tries the cases that the fault is
+        said not to touch, which shows that it does not.
         """
         with contextlib.ExitStack() as closing:
             if self.workers is not Workers:
@@ -76,17 +79,17 @@ class Fault:
             trial = self.trial(driver, server, workers, self.guard)
             return {
                 case.id
-                for case in self._tried(driver)
+                for case in self._tried(driver, everywhere=everywhere)
                 if any(
                     trial.differences(cell, folder / cell.id) for cell in _few(case, driver, styles)
                 )
             }
 
-    def _tried(self, driver: type[Driver[Any]]) -> list[Case]:
+    def _tried(self, driver: type[Driver[Any]], *, everywhere: bool) -> list[Case]:
         return [
             case
             for case in load_cases()
-            if self.among(case)
+            if (everywhere or self.among(case))
             and not self.undecided(case)
             and not any(gap_for(cell, driver) for cell in cells_of(case, driver))
         ]
@@ -175,6 +178,30 @@ def _pauses(case: Case) -> bool:
     return case.kind == "pause"
 
 
+def _asks(case: Case) -> bool:
+    """Cases in which the approver is asked while the call waits."""
+    return any(expect.asked for expect in case.expect)
+
+
+def _previews(case: Case) -> bool:
+    """Cases in which a call is only to be previewed."""
+    return any(expect.verdict == "dry_run" or expect.shadows for expect in case.expect)
+
+
+def _obliges(case: Case) -> bool:
+    """Cases in which a rule obliges to something."""
+    rules = (case.policy or {}).get("rules", ())
+    return any("obligations" in rule for rule in rules)
+
+
+def _has_layers(case: Case) -> bool:
+    return bool(case.layers)
+
+
+def _has_a_caller(case: Case) -> bool:
+    return case.caller is not None
+
+
 def _fault(
     name: str, guard: type[ToolGuard], notices: Callable[[Case], bool], **more: Any
 ) -> Fault:
@@ -182,7 +209,13 @@ def _fault(
 
 
 FAULTS = (
-    _fault("runs-on-deny", guards.RunsOnDeny, _denied_after_parsing, undecided=_may_deny),
+    _fault(
+        "runs-on-deny",
+        guards.RunsOnDeny,
+        _denied_after_parsing,
+        undecided=_may_deny,
+        among=_denies,
+    ),
     _fault(
         "runs-twice",
         guards.RunsTwice,
@@ -204,11 +237,17 @@ FAULTS = (
         ),
     ),
     _fault("executes-other-arguments", guards.ExecutesOtherArguments, _runs_with_texts),
-    _fault("runs-shadow-and-tool", guards.RunsShadowAndTool, _ends("action.previewed")),
+    _fault(
+        "runs-shadow-and-tool",
+        guards.RunsShadowAndTool,
+        _ends("action.previewed"),
+        among=_previews,
+    ),
     _fault(
         "previews-with-the-body",
         guards.PreviewsWithTheBody,
         lambda case: any(expect.shadows for expect in case.expect),
+        among=_previews,
     ),
     _fault(
         "rewrites-results",
@@ -219,7 +258,13 @@ FAULTS = (
             _is_the_frameworks(case) or case.id == "transparent.body-that-raises"
         ),
     ),
-    _fault("raises-denials", guards.RaisesDenials, _denies, undecided=_may_answer_a_raise),
+    _fault(
+        "raises-denials",
+        guards.RaisesDenials,
+        _denies,
+        undecided=_may_answer_a_raise,
+        among=_denies,
+    ),
     _fault("ignores-errored-rules", guards.IgnoresErroredRules, _is("deny.on-a-rule-that-errs")),
     _fault("parses-leniently", guards.ParsesLeniently, _is("arguments.duplicate-keys")),
     _fault(
@@ -228,12 +273,23 @@ FAULTS = (
         _is("deny.sees-defaults", "approve.asks-with-defaults"),
     ),
     _fault(
-        "takes-silence-for-grant", guards.TakesSilenceForGrant, _is("approve.time-out-is-no-grant")
+        "takes-silence-for-grant",
+        guards.TakesSilenceForGrant,
+        _is("approve.time-out-is-no-grant"),
+        among=_asks,
     ),
     _fault(
-        "takes-failure-for-grant", guards.TakesFailureForGrant, _is("approve.handler-that-fails")
+        "takes-failure-for-grant",
+        guards.TakesFailureForGrant,
+        _is("approve.handler-that-fails"),
+        among=_asks,
     ),
-    _fault("takes-true-for-grant", guards.TakesTrueForGrant, _is("approve.true-is-no-grant")),
+    _fault(
+        "takes-true-for-grant",
+        guards.TakesTrueForGrant,
+        _is("approve.true-is-no-grant"),
+        among=_asks,
+    ),
     _fault(
         "takes-grants-as-standing",
         guards.TakesGrantsAsStanding,
@@ -244,6 +300,7 @@ FAULTS = (
         undecided=lambda case: (
             _is_the_frameworks(case) or case.id == "approve.each-call-its-own-answer"
         ),
+        among=_asks,
     ),
     _fault("drops-terminal-events", guards.DropsTerminalEvents, _ends_in_an_action),
     _fault(
@@ -254,13 +311,20 @@ FAULTS = (
             any(expect.obligations for expect in case.expect)
             or case.id in ("obligation.that-fails-denies", "obligation.after-the-body-cannot-undo")
         ),
+        among=_obliges,
     ),
     _fault(
         "hears-one-layer",
         guards.HearsOneLayer,
         lambda case: bool(case.layers) and case.id != "layers.a-looser-one-loosens-nothing",
+        among=_has_layers,
     ),
-    _fault("ignores-the-caller", resumptions.IgnoresTheCaller, lambda case: bool(case.caller)),
+    _fault(
+        "ignores-the-caller",
+        resumptions.IgnoresTheCaller,
+        _has_a_caller,
+        among=_has_a_caller,
+    ),
     _fault(
         "takes-refusal-for-grant",
         resumptions.TakesRefusalForGrant,
