@@ -119,7 +119,7 @@ class SQLiteLedger:
         with self._transaction() as database:
             taken = database.execute(
                 "UPDATE adjudge_entries SET state = ?, holder = ?"
-                " WHERE id = ? AND state = ? AND (expires_at > ? OR state = ?)",
+                " WHERE id = ? AND state = ? AND holder IS NULL AND (expires_at > ? OR state = ?)",
                 (
                     EntryState.CLAIMED.value,
                     holder,

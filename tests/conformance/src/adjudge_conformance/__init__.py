@@ -7,7 +7,9 @@ suite's own tools, sink and model service, never from what a driver says of itse
 import pytest
 
 # Before the modules that assert are imported, or a failure shows no values.
-pytest.register_assert_rewrite("adjudge_conformance.suite", "adjudge_conformance.worker")
+pytest.register_assert_rewrite(
+    "adjudge_conformance.ledger", "adjudge_conformance.suite", "adjudge_conformance.worker"
+)
 
 from adjudge_conformance.case import Case  # noqa: E402 (see above)
 from adjudge_conformance.driver import (  # noqa: E402
