@@ -8,10 +8,10 @@ import pytest
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.errors import ParentCommand
 from langgraph.types import Command
-from pydantic import BaseModel, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from adjudge import ApprovalDecision
-from adjudge_langchain import AdjudgeCallbackHandler, ToolCallDenied, govern
+from adjudge_langchain import govern
 
 DENIED = "[denied] not permitted by policy"
 
@@ -167,6 +167,29 @@ class TestOnTheWay:
 
         assert [("a", False)] == ran
 
+    @in_any_style
+    @pytest.mark.parametrize("kind", ["alias", "validation_alias"])
+    def test_what_was_given_under_an_alias(self, guard_of, ran, kind, in_loop):
+        """An argument that the model calls otherwise was sent all the same."""
+        called: dict[str, Any] = {kind: "forGood"}
+
+        class Schema(BaseModel):
+            name: str
+            hard: bool = Field(default=False, **called)
+
+        def erase(name: str, hard: bool = False) -> str:
+            ran.append((name, hard))
+            return "erased"
+
+        rule = {"id": "given", "match": {"given.hard": True}, "decision": "deny"}
+        bare = StructuredTool(name="erase", description="E.", func=erase, args_schema=Schema)
+        made = govern(bare, guard_of(rule))
+
+        call(made, {"name": "a"}, in_loop=in_loop)
+        call(made, {"name": "b", "forGood": False}, in_loop=in_loop)
+
+        assert [("a", False)] == ran
+
 
 class TestEnds:
     @in_any_style
@@ -204,20 +227,3 @@ class TestEnds:
                 call(made, {"name": "a"}, in_loop=in_loop)
 
         assert [1, 1] == [body["attempt"] for body in record.bodies("step.proposed")]
-
-    def test_a_namesake_inside_of_a_governed_tool(self, guard_of, erase, ran):
-        """A handler leaves to a governed tool its own calls, and not those of a namesake."""
-        rule = {"id": "b", "match": {"args.name": "b"}, "decision": "deny"}
-        guard = guard_of(rule)
-
-        @tool("erase")
-        def outer(name: str) -> str:
-            """Erase another."""
-            return str(erase.invoke({"name": "b"}))
-
-        with pytest.raises(ToolCallDenied):
-            govern(outer, guard).invoke(
-                {"name": "a"}, {"callbacks": [AdjudgeCallbackHandler(guard)]}
-            )
-
-        assert [] == ran

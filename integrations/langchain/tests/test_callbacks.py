@@ -1,14 +1,15 @@
 """`AdjudgeCallbackHandler`: what a pure callback handler enforces, and how it is installed."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents.middleware import ToolErrorMiddleware
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
-from langchain_core.tools import StructuredTool, tool
+from langchain_core.tools import InjectedToolArg, StructuredTool, tool
 from langgraph.prebuilt import ToolNode
+from pydantic import BaseModel, Field
 
 from adjudge import ApprovalDecision, CallContext, GovernError, Principal
 from adjudge_langchain import AdjudgeCallbackHandler, ToolCallDenied, denial_for_model, govern
@@ -128,6 +129,25 @@ class TestVerdicts:
 
         assert [] == ran
 
+    def test_a_forged_argument_of_the_tools_that_it_knows(self, guard_of, ran, in_loop):
+        """What is sent for an injected argument, under an alias of it, is denied."""
+
+        class WithHost(BaseModel):
+            name: str
+            host: Annotated[str, InjectedToolArg] = Field(default="nobody", alias="uid")
+
+        def erase(name: str, host: str = "nobody") -> str:
+            ran.append(host)
+            return "erased"
+
+        made = StructuredTool.from_function(erase, description="Erase.", args_schema=WithHost)
+        handler = AdjudgeCallbackHandler(guard_of(), tools=[made])
+
+        with pytest.raises(ToolCallDenied, match="injected"):
+            call(made, handler, {"name": "a", "uid": "forged"}, in_loop=in_loop)
+
+        assert [] == ran
+
     def test_context(self, guard_of, erase, ran, in_loop):
         """`context` says who is calling."""
         rule = {"id": "eve", "match": {"context.principal.id": "erase"}, "decision": "deny"}
@@ -156,7 +176,7 @@ class TestVerdicts:
 
 class TestFailure:
     def test_a_call_that_is_cancelled(self, guard_of, record):
-        """Law 7: LangChain tells no handler of it, and yet it is on record."""
+        """Law 7: it is on record, though not every release tells a handler of it."""
 
         @tool
         async def wait(name: str) -> str:
@@ -191,6 +211,41 @@ class TestFailure:
             call(erase, AdjudgeCallbackHandler(guard))
 
         assert [] == ran
+
+    def test_a_namesake_inside_of_a_governed_tool(self, guard_of, erase, ran):
+        """A handler leaves to a governed tool its own calls, and not those of a namesake."""
+        rule = {"id": "b", "match": {"args.name": "b"}, "decision": "deny"}
+        guard = guard_of(rule)
+
+        @tool("erase")
+        def outer(name: str) -> str:
+            """Erase another."""
+            return str(erase.invoke({"name": "b"}))
+
+        with pytest.raises(ToolCallDenied):
+            govern(outer, guard).invoke(
+                {"name": "a"}, {"callbacks": [AdjudgeCallbackHandler(guard)]}
+            )
+
+        assert [] == ran
+
+    def test_a_call_that_another_handler_stops(self, stage, guard_of, record, ran):
+        """Law 7: what this one has let through, and another has not, is on record as given up."""
+
+        @tool
+        async def erase(name: str) -> str:
+            """Erase a note."""
+            ran.append(name)
+            return "erased"
+
+        stage.script(a=[("erase", '{"name": "a"}')])
+        guards = guard_of(), guard_of(rest="deny")
+        config = {"callbacks": [AdjudgeCallbackHandler(guard) for guard in guards]}
+
+        with pytest.raises(ToolCallDenied):
+            stage.run(stage.agent([erase]), in_loop=True, config=config)
+
+        assert ([], ["action.denied", "action.cancelled"]) == (ran, record.ends)
 
 
 class TestInstallation:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.tools import BaseTool, StructuredTool, tool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.graph import START, StateGraph
 
 from adjudge import (
@@ -303,19 +303,3 @@ class TestInvalidArguments:
         assert answers[0] == answers[1]
         assert ["step.proposed", "action.failed"] == record.kinds
         assert ["invalid_arguments"] == [each["code"] for each in record.bodies("action.failed")]
-
-    @in_any_style
-    def test_that_are_refused_deny(self, guard_of, record, in_loop):
-        """Clause 2: a number that is none is denied before it is validated."""
-
-        @tool
-        def pay(amount: float) -> str:
-            """Pay."""
-            return "paid"
-
-        made, sent = govern(pay, guard_of()), {"amount": float("nan")}
-
-        told = asyncio.run(made.ainvoke(sent)) if in_loop else made.invoke(sent)
-
-        assert told.startswith("[denied]")
-        assert ["refused_arguments"] == [each["code"] for each in record.bodies("action.denied")]

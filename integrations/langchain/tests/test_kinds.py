@@ -279,7 +279,9 @@ class TestInjected:
         assert [("a", 2, True, proposed["call_id"], proposed["call_id"])] == seen
 
     @in_any_style
-    @pytest.mark.parametrize("kind", [InjectedState, InjectedStore, InjectedToolArg])
+    @pytest.mark.parametrize(
+        "kind", [InjectedState, InjectedStore, InjectedToolArg, InjectedToolCallId]
+    )
     def test_a_forged_one_reaches_nobody(self, stage, guard_of, record, in_loop, kind):
         """A model that writes a value for an injected parameter is not heard.
 
@@ -321,7 +323,12 @@ class TestInjected:
             seen.append((name, host))
             return "erased"
 
-        made = StructuredTool.from_function(erase, description="Erase.", args_schema=WithHost)
+        async def aerase(name: str, host: str = "nobody") -> str:
+            return erase(name, host)
+
+        made = StructuredTool.from_function(
+            erase, aerase, description="Erase.", args_schema=WithHost
+        )
         stage.script(
             a=[
                 ("erase", '{"name": "a", "uid": ["forged"]}'),
@@ -332,10 +339,8 @@ class TestInjected:
         stage.run(govern(stage.agent([made]), guard_of()), in_loop=in_loop)
 
         assert ["[denied] args.uid stands for a value that is injected", "erased"] == stage.said
-        assert ([("b", "nobody")], ["refused_arguments"]) == (
-            seen,
-            [each["code"] for each in record.bodies("action.denied")],
-        )
+        codes = [each["code"] for each in record.bodies("action.denied")]
+        assert ([("b", "nobody")], ["refused_arguments"]) == (seen, codes)
 
 
 class TestResults:

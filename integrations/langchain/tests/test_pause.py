@@ -216,6 +216,15 @@ class TestWhatGrantsNothing:
         with pytest.raises(AnswerError):
             resume(agent, ONE, answers)
 
+    def test_another_guard(self, stage, pausing, erase):
+        """A run goes on under the guard that paused it."""
+        stage.script(a=[ERASE])
+        agent = govern(stage.agent([erase], checkpointer=InMemorySaver()), pausing())
+        stage.run(agent, config=ONE)
+
+        with pytest.raises(GovernError, match="another guard"):
+            resume(agent, ONE, answers_to(agent), guard=pausing())
+
     def test_a_config_without_a_thread(self, stage, pausing, erase):
         """A run is known by its thread."""
         stage.script(a=[ERASE])
@@ -298,6 +307,31 @@ class TestBodiesThatWait:
         assert ["chose b"] == stage.said
         assert ["action.suspended", "action.completed"] == record.ends
         assert 1 == record.kinds.count("step.proposed")
+
+    def test_after_another_call_was_answered_first(self, stage, pausing, erase):
+        """What goes on with one call leaves nothing behind that the body of another could get."""
+        heard: list[Any] = []
+
+        @tool
+        def choose(of: str) -> str:
+            """Choose."""
+            heard.append(interrupt(f"which {of}?"))
+            return f"chose {heard[-1]}"
+
+        stage.script(a=[[ERASE, ("choose", '{"of": "note"}')]])
+        agent = govern(stage.agent([erase, choose], checkpointer=InMemorySaver()), pausing())
+        stage.run(agent, config=ONE)
+        ids = {each.request.tool: each.id for each in pending(agent, ONE)}
+
+        resume(agent, ONE, {ids["erase"]: GRANTED})
+        resume(agent, ONE, {})
+        resume(agent, ONE, {ids["choose"]: GRANTED})
+
+        # Older releases show the question of a call that has run until the others have, too.
+        assert "which note?" == agent.get_state(ONE).interrupts[-1].value
+        assert [] == pending(agent, ONE)
+        agent.invoke(Command(resume="b"), ONE)
+        assert ["b"] == heard
 
 
 class TestSwallowed:

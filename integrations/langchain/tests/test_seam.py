@@ -59,6 +59,18 @@ class TestALookAhead:
 
         assert call_of(made, {"nome": "a", "state": {}}, "c1", {}) is None
 
+    def test_of_arguments_that_are_refused(self, guard_of):
+        """What is denied before LangChain reads it is nothing to look at either."""
+
+        @tool
+        def weigh(weight: float) -> str:
+            """Weigh."""
+            return "weighed"
+
+        made = govern(weigh, guard_of())
+
+        assert call_of(made, {"weight": float("nan")}, "c1", {}) is None
+
     def test_of_a_tool_that_is_not_governed(self, injecting):
         """There is no guard that could look."""
         with pytest.raises(GovernError, match="not governed"):

@@ -88,8 +88,8 @@ def _governed_tools(node: ToolNode, binding: Binding) -> dict[str, BaseTool]:
 
 def _put(node: ToolNode, tools: dict[str, BaseTool], binding: Binding) -> None:
     node.tools_by_name.update(tools)
-    # Only where middleware could bring a tool of its own. There is no public place inside of it, and
-    # a test fails when this one moves.
+    # Only where middleware could bring a tool of its own. There is no public place inside of it,
+    # and a test fails when this one moves.
     wrap, awrap = node._wrap_tool_call, node._awrap_tool_call
     if wrap is not None:
         node._wrap_tool_call = _innermost(wrap, binding)  # the same place

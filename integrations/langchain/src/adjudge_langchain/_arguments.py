@@ -7,7 +7,7 @@ the tool's own schema, and what comes of it is judged again and runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from langchain_core.tools import BaseTool, Tool
@@ -65,6 +65,7 @@ class CallArguments:
         injected: Mapping[str, Any],
     ) -> None:
         self._schema = _schema_of(tool)
+        self._fields = fields_of(tool)
         self._raw = dict(sent)
         self._original = values
         self._injected = injected
@@ -112,15 +113,12 @@ class CallArguments:
             given |= self._aliased(names)
         return frozenset(given)
 
-    def _aliased(self, names: Any) -> set[str]:
+    def _aliased(self, names: Collection[str]) -> set[str]:
         """Name the fields that the model calls otherwise."""
-        schema = self._schema
-        if not isinstance(schema, type) or not issubclass(schema, BaseModel):
-            return set()
         return {
             name
-            for name, field in schema.model_fields.items()
-            if name in names and field.alias is not None and field.alias in self._raw
+            for name, field in self._fields.items()
+            if name in names and any(alias in self._raw for alias in _aliases(field))
         }
 
     def _rewritten(self, args: FrozenDict) -> dict[str, Any]:
@@ -173,14 +171,14 @@ def read_values(
     """Validate as LangChain does, and give the fields that were sent or have a default."""
     sent = {**merged, **injected}
     if issubclass(schema, BaseModel):
-        model = schema.model_validate(sent)
+        model: Any = schema.model_validate(sent)
         fields = {name: field.is_required() for name, field in schema.model_fields.items()}
         provided = model.model_fields_set
     elif issubclass(schema, BaseModelV1):
         old = schema.parse_obj(sent)
         fields = {name: bool(field.required) for name, field in schema.__fields__.items()}
         provided = old.__fields_set__
-        model = old  # type: ignore[assignment]
+        model = old
     else:
         raise ArgumentsRefused(
             f"The tool's schema is a {schema.__name__}, which validates nothing."

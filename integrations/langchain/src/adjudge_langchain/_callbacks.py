@@ -310,9 +310,10 @@ class _Watched:
 
 
 def _when_given_up(then: Callable[[], None]) -> None:
-    """Do something when the task of a call has ended: LangChain tells nobody that it was cancelled.
+    """Do something when the task of a call has ended, for a call that nobody has heard of since.
 
-    A call that has ended by then is not heard of again.
+    Before langchain-core 1.8 a handler is not told of one that is cancelled, and of one that
+    another handler stops it is told in no release.
     """
     try:
         task = asyncio.current_task()

@@ -7,16 +7,12 @@ is in the guard's ledger alone, and what LangGraph is resumed with grants nothin
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
-from collections.abc import Awaitable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from langgraph.types import interrupt
 
@@ -90,32 +86,12 @@ def vouching_for_pauses() -> Iterator[None]:
 
 async def governed_run(guard: ToolGuard, run_id: str) -> GovernedRun:
     """Read the run's calls from the ledger; raises `LedgerError` where it cannot be read."""
-    if guard.ledger is None:
-        return GovernedRun(run_id)
-    found = await asyncio.to_thread(guard.ledger.of_run, run_id)
-    return _run(run_id, await found if inspect.isawaitable(found) else found)
+    return await guard.reopen({}, run=run_id)
 
 
 def governed_run_sync(guard: ToolGuard, run_id: str) -> GovernedRun:
     """Do what `governed_run` does, for callers without an event loop."""
-    if guard.ledger is None:
-        return GovernedRun(run_id)
-    found = guard.ledger.of_run(run_id)
-    if inspect.isawaitable(found):
-        with ThreadPoolExecutor(1) as thread:
-            found = thread.submit(asyncio.run, _awaited(found)).result()
-    return _run(run_id, found)
-
-
-async def _awaited(found: Awaitable[Any]) -> Any:
-    return await found
-
-
-def _run(run_id: str, entries: Any) -> GovernedRun:
-    kept = cast("tuple[LedgerEntry, ...]", tuple(entries))
-    now = datetime.now(UTC)
-    waiting = (e.id for e in kept if e.state is EntryState.PAUSED and e.expires_at > now)
-    return GovernedRun(run_id, kept, unanswered=frozenset(waiting))
+    return guard.reopen_sync({}, run=run_id)
 
 
 # The interrupt
