@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 # Before CrewAI is imported: it would report to its makers, and ask whether to show traces.
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
 
-from crewai import LLM, Agent, Crew, Task  # noqa: E402
-from crewai.tools import tool  # noqa: E402
-from desk import MODEL, TASK, Desk, run  # noqa: E402
+from crewai import LLM, Agent, Crew, Task
+from crewai.tools import tool
+from desk import MODEL, TASK, Desk, run
 
-import adjudge_crewai as governed  # noqa: E402
-from adjudge import ApprovalDecision, PendingApproval  # noqa: E402
+import adjudge_crewai as governed
+from adjudge import ApprovalDecision, PendingApproval
 
 
 def crew_of(desk: Desk, base_url: str) -> Crew:

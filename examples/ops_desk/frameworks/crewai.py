@@ -8,13 +8,13 @@ from contextvars import ContextVar
 # Before CrewAI is imported: it would report to its makers, and ask whether to show traces.
 os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
 
-from crewai import LLM, Agent, Crew, Task  # noqa: E402
-from crewai.tools import tool  # noqa: E402
-from desk import Desk  # noqa: E402
-from endpoint import Caller, Endpoint  # noqa: E402
+from crewai import LLM, Agent, Crew, Task
+from crewai.tools import tool
+from desk import Desk
+from endpoint import Caller, Endpoint
 
-from adjudge import CallContext, Principal, ToolGuard  # noqa: E402
-from adjudge_crewai import CallSite, govern  # noqa: E402
+from adjudge import CallContext, Principal, ToolGuard
+from adjudge_crewai import CallSite, govern
 
 DISTRIBUTION = "crewai"
 CALLER: ContextVar[Caller] = ContextVar("caller")

@@ -36,6 +36,9 @@ ERASE = ("erase", '{"name": "a"}')
 def pytest_configure(config):
     """Leave to CrewAI what CrewAI warns of; whatever this package does is an error still."""
     config.addinivalue_line("filterwarnings", "ignore:::crewai")
+    # Which CrewAI calls, from where the warning does not say.
+    message = "ignore:Use `streamable_http_client` instead:DeprecationWarning"
+    config.addinivalue_line("filterwarnings", message)
 
 
 class TextLLM(OpenAICompletion):

@@ -1,11 +1,11 @@
-"""A real MCP server on standard input and output, which writes what it ran to a file."""
+"""A real MCP server, which writes what it ran to a file: `mcp_notes.py FILE [TRANSPORT PORT]`."""
 
 import sys
 from pathlib import Path
 
 from mcp.server.fastmcp import FastMCP
 
-server = FastMCP("notes")
+server = FastMCP("notes", port=int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 
 
 @server.tool()
@@ -17,4 +17,4 @@ def erase(name: str, hard: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    server.run("stdio")
+    server.run(sys.argv[2] if len(sys.argv) > 2 else "stdio")

@@ -242,6 +242,19 @@ def test_each_try_of_the_text_path_is_an_attempt_of_its_own(both, guard_of, reco
     assert list(range(1, tries + 1)) == [e["attempt"] for e in record.bodies("action.failed")]
 
 
+@pytest.mark.filterwarnings("ignore:function callbacks:UserWarning")
+def test_a_callback_that_calls_a_tool_makes_a_call_of_its_own(both, guard_of, erase, ran, record):
+    """What calls a tool after the model's call is no other attempt at that call."""
+    both.script(a=[ERASE])
+    crew = both.crew(
+        both.agent(tools=[tool(erase)]), callback=lambda _: crew.agents[0].tools[0]._run(name="b")
+    )
+    govern(crew, guard_of()).kickoff()
+    assert [("a", False), ("b", False)] == ran
+    proposed = record.bodies("step.proposed")
+    assert [(1, "a"), (1, "b")] == [(each["attempt"], each["args"]["name"]) for each in proposed]
+
+
 def test_direct_calls_of_a_governed_tool_are_judged(guard_of, erase, ran):
     """A governed tool is governed whoever calls it, and in whatever way."""
     made = govern(tool(erase), guard_of(NO))

@@ -1,10 +1,13 @@
 """What `govern` takes, how often, and every way to start a crew or an agent."""
 
 import asyncio
+import warnings
 
 import pytest
-from crewai import Agent, Crew, Process
+from crewai import Agent, Crew, Process, Task
+from crewai.agents.agent_adapters.base_agent_adapter import BaseAgentAdapter
 from crewai.flow.flow import Flow, start
+from crewai.lite_agent import LiteAgent
 from crewai.tools import BaseTool, tool
 
 from adjudge import CallContext, GovernError, Principal
@@ -113,6 +116,21 @@ def test_tools_that_come_later_are_governed(stage, guard_of, erase, ran):
     crew.agents[0].tools.append(tool(erase))
     crew.kickoff()
     assert [] == ran
+
+
+def test_agents_that_come_later_are_governed(stage, guard_of, erase, ran):
+    """An agent that a crew gets after it was governed is governed, and refused for the same."""
+    stage.script(a=[], b=[ERASE])
+    crew = govern(stage.crew(stage.agent()), guard_of(NO))
+    added = stage.agent("b", tools=[tool(erase)])
+    crew.agents.append(added)
+    crew.tasks.append(stage.task(added))
+    crew.kickoff()
+    assert [] == ran
+    crew.agents.append(stage.agent())
+    crew.agents[-1].llm.builtin_tools = ["web_search"]
+    with pytest.raises(GovernError):
+        crew.kickoff()
 
 
 def test_tools_that_come_later_to_an_agent_alone_are_governed(stage, guard_of, erase, ran):
@@ -255,8 +273,9 @@ def test_another_guard_is_an_error(stage, guard_of, erase, what):
         govern(target, guard_of())
 
 
-def test_what_cannot_be_governed_is_an_error(guard_of, erase):
+def test_what_cannot_be_governed_is_an_error(stage, guard_of, erase):
     """A target that offers no place to stand is refused, with what to give instead."""
+    stage.script(a=[])
 
     class Runner(BaseTool):
         name: str = "erase"
@@ -269,6 +288,10 @@ def test_what_cannot_be_governed_is_an_error(guard_of, erase):
             return erase(**kwargs)
 
     guard = guard_of()
+    with warnings.catch_warnings(action="ignore"):
+        alone = LiteAgent(role="a", goal="x", backstory="x", llm=stage.agent().llm)
+    with pytest.raises(GovernError):
+        govern(alone, guard)
     for target in (object(), "erase", erase, [erase], Runner(), tool(erase).to_structured_tool()):
         with pytest.raises(GovernError):
             govern(target, guard)
@@ -276,6 +299,41 @@ def test_what_cannot_be_governed_is_an_error(guard_of, erase):
         govern(tool(erase), object())
     with pytest.raises(GovernError):
         govern(tool(erase), guard, context="bo")
+
+
+def test_an_agent_of_another_framework_is_an_error(guard_of):
+    """An agent that runs its tools in somebody else's loop is refused, alone and in a crew."""
+
+    class Elsewhere(BaseAgentAdapter):
+        def execute_task(self, task, context=None, tools=None):
+            return "done"
+
+        async def aexecute_task(self, task, context=None, tools=None):
+            return "done"
+
+        def create_agent_executor(self, tools=None):
+            return None
+
+        def configure_tools(self, tools=None):
+            return None
+
+        def configure_structured_output(self, structured_output):
+            return None
+
+        def get_delegation_tools(self, agents):
+            return []
+
+        def get_mcp_tools(self, mcps):
+            return []
+
+        def get_platform_tools(self, apps):
+            return []
+
+    agent = Elsewhere(role="a", goal="x", backstory="x")
+    task = Task(description="Go.", expected_output="A word.", agent=agent)
+    for target in (agent, Crew(agents=[agent], tasks=[task])):
+        with pytest.raises(GovernError):
+            govern(target, guard_of())
 
 
 def test_tools_that_a_model_cannot_tell_apart_are_an_error(stage, guard_of, erase):
@@ -302,3 +360,14 @@ def test_a_governed_agent_is_an_agent(stage, guard_of):
     assert ("Crew", "crewai.crew") == (type(crew).__name__, type(crew).__module__)
     assert isinstance(crew.agents[0], Agent)
     assert "Agent" == type(crew.agents[0]).__name__
+
+
+@pytest.mark.parametrize("way", STARTS)
+def test_hooks_govern_a_crew_however_it_is_started(stage, guard_of, erase, ran, way):
+    """No way to start a crew leads out of the block that governs it."""
+    stage.script(a=[ERASE])
+    crew = stage.crew(stage.agent(tools=[tool(erase)]))
+    with adjudge_hooks(guard_of(NO)):
+        STARTS[way](crew)
+    assert [] == ran
+    assert {"[denied] notes are kept"} == set(stage.said)

@@ -55,8 +55,10 @@ class CallArguments:
 
     def values_of(self, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the values behind judged arguments; None where they have changed since."""
-        kept = self._values[canonical_json(args)]
-        return kept.values if canonical_json(project_object(kept.values)) == kept.seen else None
+        kept = self._values.get(canonical_json(args))
+        if kept is None or canonical_json(project_object(kept.values)) != kept.seen:
+            return None
+        return kept.values
 
     def _keep(self, values: dict[str, Any]) -> FrozenDict:
         projected = project_object(values)

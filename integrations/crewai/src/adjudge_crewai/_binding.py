@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
-from adjudge import CallContext, GovernError, ToolGuard
+from adjudge import CallContext, GovernError, Principal, ToolGuard
 from adjudge.integration import GovernedRun
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Binding",
     "CallSite",
     "ContextSource",
+    "Kept",
     "Proposal",
     "Scope",
     "at",
@@ -69,6 +70,13 @@ class Binding:
         return cls(guard, context, frozenset(ungoverned))
 
 
+class Kept(NamedTuple):
+    """A result in a cache, and for whom it was made."""
+
+    value: Any
+    caller: Principal | None
+
+
 @dataclass(slots=True)
 class Proposal:
     """One call as an agent's executor proposed it; the executor may try its body several times."""
@@ -83,8 +91,10 @@ class Proposal:
     attempts: int = 0
     number: int = 0
     """The n-th such call of its run, from 1; 0 until it reached its tool."""
-    cached: Any = None
+    cached: Kept | None = None
     """What the executor's cache holds for it."""
+    caller: Principal | None = None
+    """Who is calling, where the application says it."""
     plain: bool = False
     """Whether the policy let it run as proposed, so that its result may be kept for another."""
     stopped: str | None = None

@@ -14,7 +14,14 @@ from typing import Any
 
 from crewai.tools import BaseTool, ToolFailure
 
-from adjudge import ArgumentsRefused, GovernedCall, Outcome, PendingApproval, ToolMetadata
+from adjudge import (
+    ArgumentsRefused,
+    CallContext,
+    GovernedCall,
+    Outcome,
+    PendingApproval,
+    ToolMetadata,
+)
 from adjudge.integration import (
     Effective,
     InvalidArguments,
@@ -81,7 +88,7 @@ class Gate:
         def execute(effective: Effective) -> Any:
             with made.running(effective) as values:
                 if values is None:
-                    return made.proposal.cached
+                    return made.cached
                 result = body(**values)
                 # As the framework does where a body turns out to give a coroutine.
                 return asyncio.run(result) if inspect.iscoroutine(result) else result
@@ -103,7 +110,7 @@ class Gate:
 
         async def execute(effective: Effective) -> Any:
             with made.running(effective) as values:
-                return made.proposal.cached if values is None else await body(**values)
+                return made.cached if values is None else await body(**values)
 
         try:
             call = await bound[0].guard.govern_call(made.proposed, execute, context=made.context)
@@ -141,13 +148,27 @@ class _Made:
         proposal.attempts += 1
         proposal.plain = False
         self.site = SITE.get() or CallSite()
-        self.context = (
-            None if binding.context is None else functools.partial(binding.context, self.site)
-        )
+        self.context = None if binding.context is None else self._who
         self._key = self._name_call()
         self.arguments = CallArguments(gate.tool, values, self._sent)
         self.proposed = self._propose()
         self._plain = False
+        self.cached: Any = None
+
+    def _who(self) -> Any:
+        assert self._binding.context is not None
+        answer = self._binding.context(self.site)
+        if not inspect.isawaitable(answer):
+            return self._noted(answer)
+
+        async def wait() -> CallContext:
+            return self._noted(await answer)
+
+        return wait()
+
+    def _noted(self, caller: CallContext) -> CallContext:
+        self.proposal.caller = getattr(caller, "principal", None)
+        return caller
 
     def _name_call(self) -> str | None:
         """Name the call so that it is found again when the run starts again, None where none is."""
@@ -206,7 +227,9 @@ class _Made:
         if values is None:
             raise Stopped("the arguments changed after they were judged")
         self._plain = not effective.changed
-        if self._plain and self.proposal.cached is not None:
+        kept = self.proposal.cached
+        if self._plain and kept is not None and kept.caller == self.proposal.caller:
+            self.cached = kept.value
             yield None
             return
         inside = PATH.set(f"{PATH.get()}/{self._key or identity_of(self._gate.tool)[0]}")

@@ -83,15 +83,18 @@ def _governed_tools(tools: Sequence[Any], binding: Binding) -> list[BaseTool]:
 
 
 def _govern_crew(crew: Crew, binding: Binding) -> None:
-    if not _is_new(crew, binding, "crew"):
-        return
+    if _is_new(crew, binding, "crew"):
+        _govern_parts(crew, binding)
+        _put_class(crew, binding, _governed_crew_class)
+
+
+def _govern_parts(crew: Crew, binding: Binding) -> None:
     agents = [*crew.agents, *(task.agent for task in crew.tasks), crew.manager_agent]
     for agent in agents:
         if agent is not None:
             _govern_agent(agent, binding)
     for task in crew.tasks:
         task.tools = _governed_tools(task.tools or [], binding)
-    _put_class(crew, binding, _governed_crew_class)
 
 
 def _govern_agent(agent: BaseAgent, binding: Binding) -> None:
@@ -281,8 +284,7 @@ def _run_of(
     crew: Any, binding: Binding, inputs: Mapping[str, Any] | None = None
 ) -> Iterator[Mapping[str, Any] | None]:
     """Be in the crew's run, and give its inputs."""
-    if crew.manager_agent is not None:
-        _govern_agent(crew.manager_agent, binding)
+    _govern_parts(crew, binding)  # and what was added since
     in_thread = isinstance(inputs, _Streamed) and not crew.stream
     given = inputs.inputs if isinstance(inputs, _Streamed) else inputs
     try:

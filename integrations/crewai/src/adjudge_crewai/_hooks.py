@@ -20,6 +20,7 @@ from crewai.hooks import HookAborted, InterceptionPoint
 from crewai.hooks.dispatch import get_scoped_hooks, scoped_hooks
 from crewai.hooks.tool_hooks import ToolCallHookContext
 from crewai.tools import BaseTool
+from crewai.utilities.string_utils import sanitize_tool_name
 from pydantic import PrivateAttr
 
 from adjudge import GovernError, ToolGuard
@@ -31,16 +32,20 @@ from adjudge_crewai._binding import (
     Binding,
     CallSite,
     ContextSource,
+    Kept,
     Proposal,
     Scope,
 )
 from adjudge_crewai._calls import record_invalid, refuse
+from adjudge_crewai._names import check_names
 from adjudge_crewai._paused import PauseInside, RunPaused
 from adjudge_crewai._tools import govern_in_place, original_of
 
 __all__ = ["adjudge_hooks", "govern_cache", "running"]
 
-_FOUND: ContextVar[tuple[tuple[str, str], Any] | None] = ContextVar("adjudge_found", default=None)
+_FOUND: ContextVar[tuple[tuple[str, str], Kept | None] | None] = ContextVar(
+    "adjudge_found", default=None
+)
 """What a cache last held, and for which tool and arguments."""
 
 
@@ -138,7 +143,8 @@ def _prepare(scope: Scope, ctx: ToolCallHookContext, proposal: Proposal) -> None
     else:
         proposal.sent = ctx.tool_input
     assert ctx.tool is not None
-    govern_in_place(tool, ctx.tool)
+    if govern_in_place(tool, ctx.tool):
+        _check_no_twin(tool, ctx)
     key = (ctx.tool_name, json.dumps(sent) if sent else "")
     unguarded = govern_cache(ctx.agent)
     if unguarded is not None and unguarded.read(*key) is not None:
@@ -148,6 +154,15 @@ def _prepare(scope: Scope, ctx: ToolCallHookContext, proposal: Proposal) -> None
     if found is not None and found[0] == key:
         proposal.cached = found[1]
     _FOUND.set(None)
+
+
+def _check_no_twin(tool: BaseTool, ctx: ToolCallHookContext) -> None:
+    """Raise `GovernError` where CrewAI might run another tool than the one that it shows."""
+    executor = getattr(ctx.agent, "agent_executor", None) if ctx.task is not None else None
+    listed = getattr(executor, "original_tools", None) or getattr(ctx.agent, "tools", None) or ()
+    check_names(
+        [tool, *(each for each in listed if sanitize_tool_name(each.name) == ctx.tool_name)]
+    )
 
 
 def _after(ctx: ToolCallHookContext) -> str | None:
@@ -181,10 +196,11 @@ class GovernedCache(CacheHandler):
     """A crew's cache, out of which a call is served only once it has been judged.
 
     Reading puts down what is there, for the gate at the body, and finds nothing; kept is only the
-    result of a call that ran as it was proposed.
+    result of a call that ran as it was proposed, for whoever was calling.
     """
 
     _inner: CacheHandler = PrivateAttr()
+    _kept: dict[tuple[str, str], Kept] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def over(cls, inner: CacheHandler) -> GovernedCache:
@@ -198,17 +214,22 @@ class GovernedCache(CacheHandler):
         found = self._inner.read(tool, input)
         if SCOPE.get() is None:
             return found
+        key = (tool, input)
+        kept = None if found is None else self._kept.get(key)
+        if kept is None or kept.value is not found:  # somebody else has kept it
+            kept = None if found is None else Kept(found, None)
         # Some releases read before they ask the hooks, the others after it.
-        _FOUND.set(((tool, input), found))
+        _FOUND.set((key, kept))
         proposal = CALL.get()
         if proposal is not None and not proposal.attempts:
-            proposal.cached = found
+            proposal.cached = kept
         return None
 
     def add(self, tool: str, input: str, output: Any) -> None:
         """Keep a result."""
         proposal = CALL.get()
         if SCOPE.get() is None or (proposal is not None and proposal.plain):
+            self._kept[tool, input] = Kept(output, None if proposal is None else proposal.caller)
             self._inner.add(tool, input, output)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from crewai.tools import BaseTool
 from crewai.tools.mcp_native_tool import MCPNativeTool
+from crewai.tools.mcp_tool_wrapper import MCPToolWrapper
 from crewai.utilities.string_utils import sanitize_tool_name
 
 from adjudge import GovernError
@@ -19,7 +20,7 @@ def identity_of(tool: Any) -> tuple[str, str | None]:
 
     A tool of an MCP server has its own name there, and the server's as its namespace.
     """
-    if isinstance(tool, MCPNativeTool):
+    if isinstance(tool, MCPNativeTool | MCPToolWrapper):
         return tool.original_tool_name, tool.server_name
     return sanitize_tool_name(tool.name), None
 

@@ -70,7 +70,9 @@ def reopened(
         binding = Binding.of(binding.guard, context)
     run_id = _run_id(state)
     # Before any answer is kept: whoever gave it may have seen other arguments than would run.
-    _check_unchanged(state, binding.guard.reopen_sync({}, run=run_id).entries)
+    given: object = answers
+    asked = dict.fromkeys(answers) if isinstance(given, Mapping) else {}
+    _check_unchanged(state, binding.guard.reopen_sync(asked, run=run_id).entries)
     with running(binding, binding.guard.reopen_sync(answers, run=run_id)):
         yield
 

@@ -78,10 +78,11 @@ def govern_tool(
     return copy
 
 
-def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> None:
+def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> bool:
     """Put the tool itself under whatever guard governs the run that calls it.
 
-    `structured` stands for the tool in an executor that has been made already.
+    `structured` stands for the tool in an executor that has been made already. False where the tool
+    has a guard of its own.
     """
     if _gate_of(target) is None:
         _check_overrides(type(target), target.name)
@@ -91,6 +92,8 @@ def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> None:
         # It holds on to the body as that was before.
         structured.func = target.to_structured_tool().func
         _as_structured(structured, target)
+    gate = _gate_of(target)
+    return gate is None or gate.binding is None
 
 
 def original_of(structured: CrewStructuredTool) -> BaseTool | None:
@@ -105,6 +108,7 @@ def _gate_of(target: BaseTool) -> Gate | None:
     gate = vars(target).get(_GATE)
     if not isinstance(gate, Gate):
         return None
+    # `_run` is where CrewAI has its users write a tool's body.
     door = vars(target).get("func") if isinstance(target, Tool) else type(target)._run
     return gate if hasattr(door, _GATE) else None
 
@@ -291,6 +295,7 @@ def _check_overrides(base: type[BaseTool], name: str) -> None:
         ("arun", (BaseTool.arun, Tool.arun)),
     ]
     if issubclass(base, Tool):
+        # The body of one is its function, and these lead there; another's might lead elsewhere.
         held += [("_run", (Tool._run,)), ("_arun", (Tool._arun,))]
     for method, known in held:
         if getattr(base, method) not in known:
