@@ -52,10 +52,14 @@ def enter(
     digest: str,
     state: EntryState,
     seconds: float,
+    in_run: bool = True,
     outcome: str | None = None,
     result: Mapping[str, Any] | None = None,
 ) -> Steps[LedgerEntry | None]:
-    """Make the ledger's entry of this occurrence, where there is a ledger."""
+    """Make the ledger's entry of this occurrence, where there is a ledger.
+
+    `in_run` False leaves it out of what the ledger gives of the run: it is found by its id alone.
+    """
     settings, door, context = attempt.settings, attempt.door, request.context
     if settings.ledger is None:
         return None
@@ -83,7 +87,7 @@ def enter(
         injected=request.injected,
         expires_at=settings.now() + timedelta(seconds=seconds),
         state=state,
-        run=None if door.run is None else door.run.id,
+        run=door.run.id if in_run and door.run is not None else None,
         reason=decision.reason,
         final_args=final,
         holder=holder,

@@ -201,6 +201,8 @@ class ReplayedCall(RunCall):
             digest=call_digest(final_request(request, decision), self.occurrence),
             state=state,
             seconds=LONGEST_TIMEOUT,
+            # A run can have many calls, and whoever opens it needs those alone that wait.
+            in_run=False,
             outcome=outcome,
             result=kept,
         )

@@ -11,12 +11,13 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
-from adjudge import ArgumentsRefused, GovernedCall, Outcome
+from adjudge import ArgumentsRefused, GovernedCall, Outcome, ToolGuard
 from adjudge.integration import (
     Effective,
     GovernedRun,
     InvalidArguments,
     ProposedCall,
+    Replay,
     canonical_json,
     denied_text,
     ledger_key,
@@ -35,6 +36,11 @@ from adjudge_langchain._runs import (
 )
 
 __all__ = ["Call", "Passed", "judge", "judge_sync", "record_unjudged", "record_unjudged_sync"]
+
+
+# A task whose process died before LangGraph kept what it gave is run again: then a body that has
+# begun is denied (law 6). What a body gave is LangGraph's to keep.
+_ONCE = Replay(keep=lambda ended: None, give=lambda kept: None)
 
 
 class _Stopped(Exception):
@@ -110,6 +116,7 @@ class Call:
             run=run,
             key=self.key if run is not None else None,
             may_pause=place is not None and place.pauses,
+            replay=_ONCE if run is not None and _outlives_a_crash(self.binding.guard) else None,
         )
 
     def _attempt(self, run: GovernedRun | None) -> int:
@@ -168,6 +175,10 @@ class Call:
     def context(self) -> Callable[[], Any] | None:
         """Who is calling."""
         return self.binding.context_of(self.tool.name, self.frame.call_id, self.frame.config)
+
+
+def _outlives_a_crash(guard: ToolGuard) -> bool:
+    return guard.ledger is not None and guard.ledger.durable
 
 
 def tool_message(tool: BaseTool, call_id: str | None, text: str, *, denied: bool) -> Any:

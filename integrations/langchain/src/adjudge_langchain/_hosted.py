@@ -49,6 +49,6 @@ def _hosted_name(tool: object) -> str | None:
     kind = tool.get("type")
     if kind in ("function", "custom"):
         return None
-    if kind is None and {"parameters", "input_schema"} & tool.keys():
+    if kind is None and {"parameters", "input_schema", "function"} & tool.keys():
         return None
     return str(kind if kind is not None else next(iter(tool), "unnamed"))

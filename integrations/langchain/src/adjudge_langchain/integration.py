@@ -15,6 +15,7 @@ from adjudge_langchain._agents import (
 )
 from adjudge_langchain._binding import Binding, ContextSource, Hosted, ToolRun
 from adjudge_langchain._calls import Call
+from adjudge_langchain._hosted import allowed_tools
 from adjudge_langchain._runs import (
     Place,
     carry_on,
@@ -38,6 +39,7 @@ __all__ = [
     "Hosted",
     "Place",
     "ToolRun",
+    "allowed_tools",
     "binding_of",
     "binding_over",
     "call_of",

@@ -65,6 +65,8 @@ class SharesAnswers(_AroundTheAnswers):
 
     def heard(self, answers: Answers) -> Answers:
         """Spread the first answer."""
+        if not answers:
+            return answers
         (key, answer), *_ = answers.items()
         ledger = cast(Any, self.ledger)
         entries = ledger.of_run(ledger.get(key).run)
