@@ -166,11 +166,17 @@ def _read(output: Any, kinds: list[str]) -> Any:
 
 
 async def _aread(crew: Crew, kinds: list[str]) -> Any:
-    output = await crew.akickoff()
-    if not isinstance(output, CrewStreamingOutput):
-        return output
-    kinds += [chunk.chunk_type.value async for chunk in output]
-    return output.result
+    try:
+        output = await crew.akickoff()
+        if not isinstance(output, CrewStreamingOutput):
+            return output
+        kinds += [chunk.chunk_type.value async for chunk in output]
+        return output.result
+    finally:
+        # The loop ends here, and nothing of CrewAI's closes what its clients have open in it.
+        for agent in crew.agents:
+            if agent.llm._async_client is not None:
+                await agent.llm._async_client.close()
 
 
 class TestConformance(Conformance):

@@ -206,6 +206,16 @@ def test_delegation_is_stopped(both, guard_of, erase, ran, record, process):
     assert ["action.denied"] == record.ends
 
 
+def test_tools_for_delegation_are_governed_whoever_calls_them(stage, guard_of, erase, ran):
+    """What a governed agent gives for delegation is governed outside of any run, too."""
+    stage.script(a=[], b=[ERASE])
+    chief = govern(stage.agent(), guard_of(rest="deny"))
+    delegate, *_ = chief.get_delegation_tools([stage.agent("b", tools=[tool(erase)])])
+    told = delegate.run(task="Erase.", context="none", coworker="b")
+    assert "[denied] not permitted by policy" == told.message
+    assert [] == ran
+
+
 def test_hooks_govern_a_crew_that_is_not(both, guard_of, erase, ran, record):
     """Inside of `adjudge_hooks` every tool is governed; outside it is what it was."""
     both.script(a=[ERASE])
