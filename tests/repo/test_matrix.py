@@ -35,6 +35,14 @@ def test_a_missing_interpreter_fails_the_run() -> None:
     assert "false" == tox_ini()["tox"]["skip_missing_interpreters"]
 
 
+def test_the_types_of_every_distribution_are_checked() -> None:
+    """Each package is named to mypy, in the one environment or the other."""
+    checked = tox_ini()["testenv:types{,-crewai}"]["commands"]
+    sources = {str(each.source.parent.relative_to(ROOT)) for each in distributions()}
+
+    assert sources <= set(re.split(r"[\s:{}]+", checked))
+
+
 def test_core_runs_on_every_python_of_the_matrix() -> None:
     """The matrix has core on each Python that the classifiers name."""
     expected = {f"core-{python}" for python in PYTHONS}
