@@ -11,7 +11,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
-from adjudge import ArgumentsRefused, GovernedCall, Outcome, ToolGuard
+from adjudge import ArgumentsRefused, GovernedCall, Outcome
 from adjudge.integration import (
     Effective,
     GovernedRun,
@@ -116,8 +116,14 @@ class Call:
             run=run,
             key=self.key if run is not None else None,
             may_pause=place is not None and place.pauses,
-            replay=_ONCE if run is not None and _outlives_a_crash(self.binding.guard) else None,
+            replay=_ONCE if self._is_told_apart(run) else None,
         )
+
+    def _is_told_apart(self, run: GovernedRun | None) -> bool:
+        """Whether the ledger can tell the call from others alike, also after a crash."""
+        ledger = self.binding.guard.ledger
+        known = run is not None and self.frame.call_id is not None
+        return known and ledger is not None and ledger.durable
 
     def _attempt(self, run: GovernedRun | None) -> int:
         """Number the attempt, where repeats can be told from new calls."""
@@ -175,10 +181,6 @@ class Call:
     def context(self) -> Callable[[], Any] | None:
         """Who is calling."""
         return self.binding.context_of(self.tool.name, self.frame.call_id, self.frame.config)
-
-
-def _outlives_a_crash(guard: ToolGuard) -> bool:
-    return guard.ledger is not None and guard.ledger.durable
 
 
 def tool_message(tool: BaseTool, call_id: str | None, text: str, *, denied: bool) -> Any:
