@@ -18,6 +18,8 @@ from ._tree import ROOT
 DESK = ROOT / "examples" / "ops_desk"
 POLICY = yaml.safe_load((DESK / "policy.yaml").read_text(encoding="utf-8"))
 RULES = [rule["id"] for rule in POLICY["rules"]]
+STARTS_OVER = {"crewai"}
+"""The frameworks that cannot save a run, and go on by starting it again."""
 
 
 @pytest.fixture
@@ -120,7 +122,10 @@ def test_a_granted_call_runs_once_in_the_second_process(framework: str, tmp_path
     assert len({first, second, third}) == 3
     assert "waits for a person: refunds over 500 are approved by finance" in started
     assert "the model was told: refunded 900.00 on order 7" in resumed
-    assert "the model was told: [denied] " in again
+    # A run that starts over is told again what happened, out of the ledger; any other is refused.
+    end = "refunded 900.00 on order 7" if framework in STARTS_OVER else "[denied] "
+    assert f"the model was told: {end}" in again
+    assert resumed.count("action.completed") == again.count("action.completed") == 1
     assert "the record verifies" in again
     assert ("", "order 7: 900.00\n") == (paid_before, refunds(tmp_path))
 

@@ -1,6 +1,8 @@
 """Results that a crew keeps: served to a call that was judged, and no other."""
 
 import pytest
+from crewai.hooks import InterceptionPoint
+from crewai.hooks.dispatch import register, unregister
 from crewai.tools import ToolFailure, tool
 
 from adjudge import ApprovalDecision, CallContext, Principal
@@ -114,3 +116,21 @@ def test_a_denied_call_has_nothing_of_an_earlier_failure(both, guard_of, record)
     first, second = [failure.failure for failure in output.tasks_output[0].tool_failures]
     assert ("locked", "E1") == (first.message, first.code)
     assert ("[denied] approval refused by ana", None) == (second.message, second.code)
+
+
+def test_a_hook_that_calls_a_tool_gets_no_others_result(both, guard_of, erase, ran):
+    """What a hook calls after a call that came out of the cache is judged and runs by itself."""
+    told = []
+
+    def after(ctx):
+        if ctx.tool_name == "erase":
+            told.append(crew.agents[0].tools[0].run(name="b"))
+
+    crew = govern(cached(both, erase, ERASE, ERASE), guard_of())
+    register(InterceptionPoint.POST_TOOL_CALL, after)
+    try:
+        crew.kickoff()
+    finally:
+        unregister(InterceptionPoint.POST_TOOL_CALL, after)
+    assert ["erased b", "erased b"] == told
+    assert [("a", False), ("b", False), ("b", False)] == ran

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from crewai.tools import BaseTool
-from pydantic import ValidationError
+from pydantic import AliasChoices, AliasPath, ValidationError
 
 from adjudge.integration import (
     Admitted,
@@ -23,21 +23,20 @@ from adjudge.integration import (
     thaw,
 )
 
-__all__ = ["CallArguments", "named_values"]
+__all__ = ["CallArguments", "NamedValues", "named_values"]
 
 
 class CallArguments:
     """The arguments of one call; `values` are what the body gets, `sent` what the model wrote.
 
-    `sent` None means that nothing but the values is known: all of them count as given.
+    `sent` None means that nothing but the values is known.
     """
 
-    def __init__(
-        self, tool: BaseTool, values: Mapping[str, Any], sent: Mapping[str, Any] | None
-    ) -> None:
+    def __init__(self, tool: BaseTool, named: NamedValues, sent: Mapping[str, Any] | None) -> None:
         self._tool = tool
-        self._original = dict(values)
+        self._original = dict(named.values)
         self._sent = sent
+        self._given = named.given if sent is None else _fields_of(tool, sent)
         self._judged: FrozenDict | None = None
         self._values: dict[str, _Kept] = {}
 
@@ -50,8 +49,7 @@ class CallArguments:
         if self._judged is not None:
             return Admitted(self._keep(self._validated(args)))
         self._judged = self._keep(self._original)
-        given = None if self._sent is None else frozenset(self._sent) & self._judged.keys()
-        return Admitted(self._judged, given)
+        return Admitted(self._judged, self._given & self._judged.keys())
 
     def values_of(self, args: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the values behind judged arguments; None where they have changed since."""
@@ -74,14 +72,17 @@ class CallArguments:
             for name, value in args.items()
             if name in judged and canonical_json(value) == canonical_json(judged[name])
         }
-        merged = {
+        merged: dict[str, Any] = {
             name: sent.get(name, self._original[name]) if name in unchanged else thaw(value)
             for name, value in args.items()
         }
         fresh = _through_schema(self._tool, merged)
-        lost = merged.keys() - fresh.keys()
-        if lost:
-            raise InvalidArguments(f"the tool takes no {min(lost)!r}")
+        for name, value in merged.items():
+            lost = name if name not in fresh else None
+            if lost is None and name not in unchanged:
+                lost = _lost(value, fresh[name])
+            if lost is not None:
+                raise InvalidArguments(f"the tool takes no {lost!r}")
         # What nobody rewrote stays the very object that was judged: validators need not be
         # idempotent.
         return {
@@ -97,19 +98,67 @@ class _Kept(NamedTuple):
     seen: str
 
 
+class NamedValues(NamedTuple):
+    """The values that a body gets, by name, and the names of those that its caller gave."""
+
+    values: dict[str, Any]
+    given: frozenset[str]
+
+
 def named_values(
-    body: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Name the values of a call; raises `TypeError` for those that the body does not take."""
-    if not args:
-        return dict(kwargs)
-    bound = inspect.signature(body).bind(*args, **kwargs).arguments
-    for name, parameter in inspect.signature(body).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            bound |= bound.pop(name, {})
-        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{name!r} has no name by which a policy could judge it")
-    return dict(bound)
+    tool: BaseTool, body: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> NamedValues:
+    """Name the values of a call; raises `TypeError` for those that the body does not take.
+
+    Where the body has a default of its own for an argument of the tool, that is judged, too.
+    """
+    named = dict(kwargs)
+    if args:
+        bound = inspect.signature(body).bind(*args, **kwargs).arguments
+        for name, parameter in inspect.signature(body).parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound |= bound.pop(name, {})
+            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                raise TypeError(f"{name!r} has no name by which a policy could judge it")
+        named = dict(bound)
+    given = frozenset(named)
+    missing = tool.args_schema.model_fields.keys() - given
+    for name, parameter in _parameters(body).items() if missing else ():
+        if name in missing and parameter.default is not parameter.empty:
+            named[name] = parameter.default
+    return NamedValues(named, given)
+
+
+def _parameters(body: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(body).parameters
+    except (TypeError, ValueError):
+        return {}  # a builtin's, which says nothing of its defaults
+
+
+def _fields_of(tool: BaseTool, sent: Mapping[str, Any]) -> frozenset[str]:
+    """Give the names of what was sent, by which a policy knows it: the fields', not the aliases."""
+    names = set(sent)
+    for name, field in tool.args_schema.model_fields.items():
+        found = field.validation_alias
+        choices = found.choices if isinstance(found, AliasChoices) else [found, field.alias]
+        starts = {each.path[0] if isinstance(each, AliasPath) else each for each in choices}
+        if not starts.isdisjoint(sent):
+            names.add(name)
+    return frozenset(names)
+
+
+def _lost(wanted: Any, got: Any) -> str | None:
+    """Find a name in what was rewritten that validation left out, at any depth."""
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(wanted, Mapping) and isinstance(got, Mapping):
+        missing = wanted.keys() - got.keys()
+        if missing:
+            return min(map(str, missing))
+        pairs = [(wanted[name], got[name]) for name in wanted]
+    elif isinstance(wanted, list) and isinstance(got, list | tuple):
+        pairs = list(zip(wanted, got, strict=False))
+    return next((lost for pair in pairs if (lost := _lost(*pair)) is not None), None)
 
 
 def _through_schema(tool: BaseTool, values: dict[str, Any]) -> dict[str, Any]:

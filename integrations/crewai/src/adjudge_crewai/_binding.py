@@ -13,6 +13,7 @@ from adjudge import CallContext, GovernError, Principal, ToolGuard
 from adjudge.integration import GovernedRun
 
 __all__ = [
+    "AROUND",
     "CALL",
     "PATH",
     "SCOPE",
@@ -24,6 +25,7 @@ __all__ = [
     "Proposal",
     "Scope",
     "at",
+    "inherited",
     "scope_of",
 ]
 
@@ -48,6 +50,22 @@ class Binding:
     context: ContextSource | None = None
     ungoverned: frozenset[str] = frozenset()
     """The tools at the provider that may run unjudged."""
+
+    def adds_to(self, held: Binding, what: str) -> bool:
+        """Whether this says who is calling, and `held`, by which `what` is governed, does not.
+
+        Raises `GovernError` where both say it, or for another guard.
+        """
+        if held.guard is not self.guard:
+            raise GovernError(f"The {what} is under another guard; it has only one.")
+        if self.context is None or self.context == held.context:
+            return False
+        if held.context is not None:
+            raise GovernError(
+                f"The {what} is governed with another context=, which would go on saying who is "
+                "calling; give the same one."
+            )
+        return True
 
     @classmethod
     def of(
@@ -137,6 +155,8 @@ class Scope:
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("adjudge_scope", default=None)
+AROUND: ContextVar[Binding | None] = ContextVar("adjudge_around", default=None)
+"""How the innermost block of a run is governed, or the one around it that says who is calling."""
 SITE: ContextVar[CallSite | None] = ContextVar("adjudge_site", default=None)
 CALL: ContextVar[Proposal | None] = ContextVar("adjudge_call", default=None)
 PATH: ContextVar[str] = ContextVar("adjudge_path", default="")
@@ -146,6 +166,14 @@ def scope_of(guard: ToolGuard) -> Scope | None:
     """Find the run that is going on under a guard."""
     scope = SCOPE.get()
     return scope if scope is not None and scope.binding.guard is guard else None
+
+
+def inherited(binding: Binding) -> Binding:
+    """Give the binding around, where the same guard was told there alone who is calling."""
+    around = AROUND.get()
+    if binding.context is None and around is not None and around.guard is binding.guard:
+        return around
+    return binding
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from adjudge.integration import (
     ledger_key,
     project_object,
 )
-from adjudge_crewai._arguments import CallArguments, named_values
+from adjudge_crewai._arguments import CallArguments, NamedValues, named_values
 from adjudge_crewai._binding import (
     CALL,
     PATH,
@@ -41,6 +41,7 @@ from adjudge_crewai._binding import (
     CallSite,
     Proposal,
     Scope,
+    inherited,
     scope_of,
 )
 from adjudge_crewai._names import identity_of
@@ -83,7 +84,7 @@ class Gate:
         bound = self._bound()
         if bound is None:
             return body(*args, **kwargs)
-        made = _Made(self, *bound, named_values(body, args, kwargs))
+        made = _Made(self, *bound, named_values(self.tool, body, args, kwargs))
 
         def execute(effective: Effective) -> Any:
             with made.running(effective) as values:
@@ -106,7 +107,7 @@ class Gate:
         bound = self._bound()
         if bound is None:
             return await body(*args, **kwargs)
-        made = _Made(self, *bound, named_values(body, args, kwargs))
+        made = _Made(self, *bound, named_values(self.tool, body, args, kwargs))
 
         async def execute(effective: Effective) -> Any:
             with made.running(effective) as values:
@@ -126,31 +127,32 @@ class Gate:
 
     def _bound(self) -> tuple[Binding, Scope | None] | None:
         if self.binding is not None:
-            return self.binding, scope_of(self.binding.guard)
+            return inherited(self.binding), scope_of(self.binding.guard)
         scope = SCOPE.get()
-        return None if scope is None else (scope.binding, scope)
+        return None if scope is None else (inherited(scope.binding), scope)
 
 
 class _Made:
     """One attempt at one call, with all that is known of it."""
 
     def __init__(
-        self, gate: Gate, binding: Binding, scope: Scope | None, values: dict[str, Any]
+        self, gate: Gate, binding: Binding, scope: Scope | None, named: NamedValues
     ) -> None:
         self._gate, self._binding, self._scope = gate, binding, scope
-        self._values = values
+        self._values = named.values
         proposal = CALL.get()
-        if proposal is None or proposal.tool is not gate.tool:
+        sent = _sent_to(gate.tool)
+        self._direct = proposal is None or not _is_of(proposal, gate.tool, sent)
+        if proposal is None or self._direct:
             proposal = Proposal(gate.tool)
         self.proposal = proposal
-        sent = _sent_to(gate.tool)
         self._sent = proposal.sent if sent is None else sent
         proposal.attempts += 1
         proposal.plain = False
         self.site = SITE.get() or CallSite()
         self.context = None if binding.context is None else self._who
         self._key = self._name_call()
-        self.arguments = CallArguments(gate.tool, values, self._sent)
+        self.arguments = CallArguments(gate.tool, named, self._sent)
         self.proposed = self._propose()
         self._plain = False
         self.cached: Any = None
@@ -209,7 +211,7 @@ class _Made:
             control_flow=(RunPaused,),
             run=run,
             may_pause=run is not None,
-            replay=replay_of(self._gate.tool),
+            replay=replay_of(self._gate.tool, exactly=self._direct),
         )
 
     def _arguments(self) -> str | Mapping[str, Any]:
@@ -306,6 +308,14 @@ def _sent_to(tool: object) -> Mapping[str, Any] | None:
         return None
     sent.reached = True
     return sent.args
+
+
+def _is_of(proposal: Proposal, tool: BaseTool, sent: Mapping[str, Any] | None) -> bool:
+    """Whether a call is the one that an executor proposed, and not one that a hook makes itself."""
+    if proposal.tool is not tool:
+        return False
+    known, got = proposal.sent or {}, sent or {}
+    return all(known[name] == got[name] for name in known.keys() & got.keys())
 
 
 def _task_texts(task: Any) -> list[str | None]:

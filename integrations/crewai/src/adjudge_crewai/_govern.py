@@ -24,6 +24,7 @@ __all__ = ["binding_of", "govern"]
 
 T = TypeVar("T")
 
+_BASE = "__adjudge_base__"
 _BINDING = "__adjudge_binding__"
 _MADE: weakref.WeakValueDictionary[object, type] = weakref.WeakValueDictionary()
 """The classes of what is governed, as long as anything is of them: they take long to make."""
@@ -41,8 +42,9 @@ def govern(
     Of tools it gives governed copies. A crew, with its agents, their tools and those of its tasks,
     and an agent are governed in place and returned. `context` gets the `CallSite` of each call and
     answers who is calling; None or an exception denies. `ungoverned` names the tools at a model's
-    provider that may run unjudged; others are refused. The same guard again changes nothing.
-    Raises `GovernError` for another guard, and for what cannot be governed.
+    provider that may run unjudged; others are refused. The same guard again changes nothing, but
+    for a `context` where there was none. Raises `GovernError` for another guard or another
+    `context`, and for what cannot be governed.
     """
     binding = Binding.of(guard, context, ungoverned)
     if guard.pauses:
@@ -134,9 +136,7 @@ def _is_new(target: Crew | Agent, binding: Binding, what: str) -> bool:
                 "governed one; override it in a subclass."
             )
         return True
-    if held.guard is not binding.guard:
-        raise GovernError(f"The {what} is under another guard; it has only one.")
-    return False
+    return binding.adds_to(held, what)
 
 
 _ENTRIES = frozenset({"aexecute_task", "akickoff", "execute_task", "kickoff", "kickoff_async"})
@@ -249,7 +249,8 @@ def _governed_agent_class(base: type[Agent], binding: Binding) -> type[Agent]:
 
 
 def _put_class(target: Any, binding: Binding, make: Callable[[Any, Binding], type]) -> None:
-    base = type(target)
+    held = type(target)
+    base = vars(held).get(_BASE, held)
     # The class holds on to its binding, so these ids are nobody else's while it is here.
     key = (base, id(binding.guard), id(binding.context), binding.ungoverned)
     made = _MADE.get(key)
@@ -260,6 +261,7 @@ def _put_class(target: Any, binding: Binding, make: Callable[[Any, Binding], typ
 
 def _disguised(made: type[T], base: type, binding: Binding) -> type[T]:
     setattr(made, _BINDING, binding)
+    setattr(made, _BASE, base)
     made.__name__, made.__qualname__, made.__module__ = (
         base.__name__,
         base.__qualname__,

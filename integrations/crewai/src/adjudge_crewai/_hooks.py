@@ -26,7 +26,9 @@ from pydantic import PrivateAttr
 from adjudge import GovernError, ToolGuard
 from adjudge.integration import GovernedRun, denied_text
 from adjudge_crewai._binding import (
+    AROUND,
     CALL,
+    PATH,
     SCOPE,
     SITE,
     Binding,
@@ -35,6 +37,7 @@ from adjudge_crewai._binding import (
     Kept,
     Proposal,
     Scope,
+    inherited,
 )
 from adjudge_crewai._calls import record_invalid, refuse
 from adjudge_crewai._names import check_names
@@ -66,14 +69,35 @@ def adjudge_hooks(guard: ToolGuard, *, context: ContextSource | None = None) -> 
 def running(binding: Binding, run: GovernedRun | None = None) -> Iterator[Scope]:
     """Be in a run of the guard: the one that is going on, else a new or a reopened one."""
     scope = SCOPE.get()
-    if run is None and scope is not None and scope.binding.guard is binding.guard:
-        try:
-            with _hooks():
+    binding = inherited(binding)
+    around, call = AROUND.set(binding), CALL.set(None)
+    try:
+        if run is None and scope is not None and scope.binding.guard is binding.guard:
+            with _going_on(scope):
                 yield scope
-        except (RunPaused, PauseInside):
+        else:
+            with _begun(binding, run) as scope:
+                yield scope
+    finally:
+        CALL.reset(call)
+        AROUND.reset(around)
+
+
+@contextmanager
+def _going_on(scope: Scope) -> Iterator[None]:
+    # Whether the application itself started this, and nothing else of the run.
+    outermost = not PATH.get() and SITE.get() == CallSite()
+    try:
+        with _hooks():
+            yield
+    except (RunPaused, PauseInside):
+        if outermost:
             scope.pause = None  # it is on its way to whoever started this
-            raise
-        return
+        raise
+
+
+@contextmanager
+def _begun(binding: Binding, run: GovernedRun | None) -> Iterator[Scope]:
     scope = Scope.begin(binding, run)
     token = SCOPE.set(scope)
     site = SITE.set(CallSite())
@@ -123,7 +147,8 @@ def _before(ctx: ToolCallHookContext) -> None:
     except Exception as error:
         # Whatever else a hook raises is swallowed, and the tool runs.
         try:
-            proposal.stopped = refuse(scope.binding, ctx.tool, ctx.tool_input, str(error))
+            binding = inherited(scope.binding)
+            proposal.stopped = refuse(binding, ctx.tool, ctx.tool_input, str(error))
         except Exception:
             proposal.stopped = denied_text(str(error))
         raise HookAborted(str(error), "adjudge") from error
@@ -139,11 +164,13 @@ def _prepare(scope: Scope, ctx: ToolCallHookContext, proposal: Proposal) -> None
     sent: object = ctx.tool_input
     if not isinstance(sent, dict):
         # The framework fails to call the tool with it, and says so.
-        record_invalid(scope.binding, tool, {}, TypeError("the arguments are no object"))
+        record_invalid(inherited(scope.binding), tool, {}, TypeError("the arguments are no object"))
     else:
         proposal.sent = ctx.tool_input
     assert ctx.tool is not None
-    if govern_in_place(tool, ctx.tool):
+    gate = govern_in_place(tool, ctx.tool)
+    proposal.tool = gate.tool
+    if gate.binding is None:
         _check_no_twin(tool, ctx)
     key = (ctx.tool_name, json.dumps(sent) if sent else "")
     unguarded = govern_cache(ctx.agent)
@@ -166,8 +193,9 @@ def _check_no_twin(tool: BaseTool, ctx: ToolCallHookContext) -> None:
 
 
 def _after(ctx: ToolCallHookContext) -> str | None:
-    """Tell the model why a call was stopped."""
+    """Tell the model why a call was stopped; whatever is called next is another one."""
     proposal = CALL.get()
+    CALL.set(None)
     return None if proposal is None else proposal.stopped
 
 
@@ -178,7 +206,7 @@ def _found(scope: Scope, ctx: ToolCallHookContext) -> tuple[str | None, str | No
     made: list[Any] = next((m["tool_calls"] for m in reversed(messages) if m.get("tool_calls")), [])
     for call in made:
         name, text = call["function"]["name"], call["function"]["arguments"]
-        if name != ctx.tool_name or _parsed(text) != ctx.tool_input:
+        if sanitize_tool_name(name) != ctx.tool_name or _parsed(text) != ctx.tool_input:
             continue
         if scope.take(id(made), call["id"]):
             return str(call["id"]), text

@@ -23,11 +23,19 @@ class Stopped(Exception):
     """Why the body of a call that may run does not: its values are not those that were judged."""
 
 
-def replay_of(tool: BaseTool) -> Replay:
-    """Say how results of a tool are kept."""
+def replay_of(tool: BaseTool, *, exactly: bool) -> Replay:
+    """Say how results of a tool are kept; `exactly` keeps none that would come back as another.
 
-    def keep(ended: object) -> Mapping[str, Any]:
-        return _raised(ended) if isinstance(ended, Exception) else _described(tool, ended)
+    A model is told a text. The application's own code gets the value, and a text in its place would
+    be no answer.
+    """
+
+    def keep(ended: object) -> Mapping[str, Any] | None:
+        if isinstance(ended, Exception):
+            return _raised(ended)
+        if exactly and not (_is_json(ended) or isinstance(ended, ToolFailure)):
+            return None
+        return _described(tool, ended)
 
     return Replay(keep, _given_again)
 

@@ -26,8 +26,13 @@ __all__ = ["govern_in_place", "govern_tool", "governed", "original_of"]
 T = TypeVar("T")
 
 _BASE = "__adjudge_base__"
+_BODY = "__adjudge_body__"
 _GATE = "__adjudge_gate__"
+_SELF = "__adjudge_self__"
 _TOOL = "__adjudge_tool__"
+
+_METHODS = ("run", "arun", "_run", "_arun", "to_structured_tool")
+"""By which a tool's body is reached."""
 
 
 def governed(
@@ -67,33 +72,33 @@ def govern_tool(
     """Give a governed copy of a tool; one under the same guard is given back as it is."""
     held = _gate_of(target)
     if held is not None and held.binding is not None:
-        if held.binding.guard is not binding.guard:
-            raise GovernError(f"The tool {target.name!r} is under another guard; it has only one.")
-        return target
+        if not binding.adds_to(held.binding, f"tool {target.name!r}"):
+            return target
+        again = target.model_copy()
+        _put_gate(again, Gate(again, binding, shadow=held.shadow, metadata=held.metadata))
+        return again
     base = _plain_class(type(target))
-    _check_overrides(base, target.name)
+    _check_overrides(base, target)
     copy = target.model_copy()
     _put_gate(copy, Gate(copy, binding, shadow=shadow, metadata=metadata))
     object.__setattr__(copy, "__class__", _governed_class(base))
     return copy
 
 
-def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> bool:
-    """Put the tool itself under whatever guard governs the run that calls it.
+def govern_in_place(target: BaseTool, structured: CrewStructuredTool) -> Gate:
+    """Put the tool itself under whatever guard governs the run that calls it; give its gate.
 
-    `structured` stands for the tool in an executor that has been made already. False where the tool
-    has a guard of its own.
+    `structured` stands for the tool in an executor that has been made already.
     """
     if _gate_of(target) is None:
-        _check_overrides(type(target), target.name)
+        _check_overrides(type(target), target)
         _put_gate(target, Gate(target, None))
         object.__setattr__(target, "__class__", _governed_class(type(target)))
     if not isinstance(structured, _StructuredTool):
         # It holds on to the body as that was before.
         structured.func = target.to_structured_tool().func
         _as_structured(structured, target)
-    gate = _gate_of(target)
-    return gate is None or gate.binding is None
+    return _gate_in(target)
 
 
 def original_of(structured: CrewStructuredTool) -> BaseTool | None:
@@ -106,37 +111,83 @@ def original_of(structured: CrewStructuredTool) -> BaseTool | None:
 def _gate_of(target: BaseTool) -> Gate | None:
     """Find the gate of a tool, None where a body of its own would stand before it."""
     gate = vars(target).get(_GATE)
-    if not isinstance(gate, Gate):
-        return None
-    # `_run` is where CrewAI has its users write a tool's body.
-    door = vars(target).get("func") if isinstance(target, Tool) else type(target)._run
-    return gate if hasattr(door, _GATE) else None
+    return gate if isinstance(gate, Gate) and hasattr(type(target), _BASE) else None
 
 
 def _put_gate(target: BaseTool, gate: Gate) -> None:
     object.__setattr__(target, _GATE, gate)
     if isinstance(target, Tool):
-        target.func = _gated(getattr(target.func, _GATE, target.func), lambda: gate)
+        body = vars(target)["func"]
+        # In the object, where whoever reads it past the class finds no way round the gate either.
+        vars(target)["func"] = _gated(getattr(body, _BODY) if _is_gated(body) else body, gate)
     target.cache_function = _cached_by_us(target.cache_function, gate)
 
 
-def _gated(body: Callable[..., Any], gate: Callable[..., Gate]) -> Callable[..., Any]:
+def _gated(body: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
     """Put a gate before a function; it remains the kind of function that it is."""
     if is_async(body):
 
         @functools.wraps(body)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            return await gate().acall(body, args, kwargs)
+            return await gate.acall(body, args, kwargs)
 
-        setattr(awaited, _GATE, body)
-        return awaited
+        return _marked(awaited, body)
 
     @functools.wraps(body)
     def called(*args: Any, **kwargs: Any) -> Any:
-        return gate().call(body, args, kwargs)
+        return gate.call(body, args, kwargs)
 
-    setattr(called, _GATE, body)
-    return called
+    return _marked(called, body)
+
+
+def _marked(gated: Callable[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
+    setattr(gated, _BODY, body)
+    setattr(gated, _SELF, gated)  # which what wraps it copies, too, and is not
+    return gated
+
+
+def _is_gated(function: object) -> bool:
+    return getattr(function, _SELF, None) is function
+
+
+class _Door:
+    """A method of governed tools that nothing on the tool itself can take the place of."""
+
+    def __init__(self, name: str, method: Callable[..., Any]) -> None:
+        self._name, self._method = name, method
+
+    def __get__(self, tool: BaseTool | None, owner: type) -> Callable[..., Any]:
+        bound: Callable[..., Any] = self._method
+        return bound if tool is None else bound.__get__(tool, owner)
+
+    def __set__(self, tool: BaseTool, _: object) -> None:
+        raise GovernError(
+            f"The governed tool {tool.name!r} keeps its {self._name}, where its guard stands; "
+            "replace it on the tool before you govern that, in a subclass."
+        )
+
+
+class _FunctionDoor:
+    """The function of a governed `Tool`: behind the gate, whatever was put there since."""
+
+    def __get__(self, tool: BaseTool | None, owner: type) -> Any:
+        if tool is None:
+            return self
+        held = vars(tool)["func"]
+        return held if _is_gated(held) else _gated(held, _gate_in(tool))
+
+    def __set__(self, tool: BaseTool, function: Callable[..., Any]) -> None:
+        vars(tool)["func"] = function
+
+
+def _gate_in(tool: BaseTool) -> Gate:
+    gate = vars(tool).get(_GATE)
+    if not isinstance(gate, Gate):
+        raise GovernError(
+            f"The tool {tool.name!r} was made of the class of a governed one and has no guard; "
+            "make it of the class as you wrote it, and govern it."
+        )
+    return gate
 
 
 @functools.cache
@@ -164,10 +215,24 @@ def _governed_class(base: type[BaseTool]) -> type[BaseTool]:
             _as_structured(made, cast(BaseTool, self))
             return cast(CrewStructuredTool, made)
 
-    if not issubclass(base, Tool):
-        for name in ("_run", "_arun"):
-            if getattr(base, name) is not getattr(BaseTool, name):
-                setattr(Governed, name, _gated_method(getattr(base, name)))
+        @classmethod
+        def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+            super().__pydantic_init_subclass__(**kwargs)
+            for name in _METHODS:
+                if getattr(cls, name) is not getattr(Governed, name):
+                    raise GovernError(
+                        f"{cls.__name__} has a {name} of its own, and is made of a class that is "
+                        "governed; make it of the class as you wrote it, and govern it."
+                    )
+
+    for name in _METHODS:
+        method = getattr(Governed, name)
+        own = method is not getattr(BaseTool, name) and not issubclass(base, Tool)
+        if own and name in ("_run", "_arun"):
+            method = _gated_method(method)
+        setattr(Governed, name, _Door(name, method))
+    if issubclass(base, Tool):
+        setattr(Governed, "func", _FunctionDoor())  # noqa: B010 (no field of the model)
     setattr(Governed, _BASE, base)
     Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
     return Governed
@@ -178,16 +243,14 @@ def _gated_method(body: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(body)
         async def awaited(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-            return await vars(self)[_GATE].acall(functools.partial(body, self), args, kwargs)
+            return await _gate_in(self).acall(functools.partial(body, self), args, kwargs)
 
-        setattr(awaited, _GATE, body)
         return awaited
 
     @functools.wraps(body)
     def called(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        return vars(self)[_GATE].call(functools.partial(body, self), args, kwargs)
+        return _gate_in(self).call(functools.partial(body, self), args, kwargs)
 
-    setattr(called, _GATE, body)
     return called
 
 
@@ -222,7 +285,8 @@ class _Entering:
     """A tool between its being called and its body, where the framework validates."""
 
     def __init__(self, target: BaseTool, sent: Mapping[str, Any] | None) -> None:
-        self._sent = None if sent is None else Sent(target, dict(sent))
+        # Copies of a governed tool share its gate.
+        self._sent = None if sent is None else Sent(_gate_in(target).tool, dict(sent))
         self._target = target
 
     def __enter__(self) -> None:
@@ -233,7 +297,7 @@ class _Entering:
         sent = self._sent
         if sent is None or sent.reached or not isinstance(error, ValueError):
             return
-        binding = vars(self._target)[_GATE].guard_now
+        binding = _gate_in(self._target).guard_now
         if binding is not None:
             record_invalid(binding, self._target, sent.args, error)
 
@@ -248,15 +312,14 @@ def _read(input: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _cached_by_us(chosen: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
     """Keep results out of a cache that would give them to a call that nobody has judged."""
-    chosen = getattr(chosen, _GATE, chosen)
+    chosen = getattr(chosen, _BODY) if _is_gated(chosen) else chosen
 
     @functools.wraps(chosen)
     def may_cache(*args: Any, **kwargs: Any) -> Any:
         judged = CALL.get() is not None or gate.guard_now is None
         return judged and chosen(*args, **kwargs)
 
-    setattr(may_cache, _GATE, chosen)
-    return may_cache
+    return _marked(may_cache, chosen)
 
 
 def _decorated_class(
@@ -265,7 +328,7 @@ def _decorated_class(
     shadow: Callable[..., Any] | None,
     metadata: ToolMetadata | None,
 ) -> type[BaseTool]:
-    _check_overrides(base, base.__name__)
+    _check_overrides(base, None)
     made = _governed_class(base)
 
     class Decorated(made):  # type: ignore[misc, valid-type]
@@ -288,11 +351,19 @@ def _plain_class(cls: type[BaseTool]) -> type[BaseTool]:
     return cast(type[BaseTool], vars(cls).get(_BASE, cls))
 
 
-def _check_overrides(base: type[BaseTool], name: str) -> None:
-    """Raise `GovernError` for a tool whose class leads past the body where the gate is."""
+def _check_overrides(base: type[BaseTool], target: BaseTool | None) -> None:
+    """Raise `GovernError` for a tool that leads past the body where the gate is."""
+    name = base.__name__ if target is None else target.name
+    hidden = [] if target is None else [each for each in _METHODS if each in vars(target)]
+    if hidden:
+        raise GovernError(
+            f"The tool {name!r} has {hidden[0]} replaced on the object itself, which would hide "
+            "the governed one; override it in a subclass."
+        )
     held: list[tuple[str, tuple[Any, ...]]] = [
         ("run", (BaseTool.run, Tool.run)),
         ("arun", (BaseTool.arun, Tool.arun)),
+        ("to_structured_tool", (BaseTool.to_structured_tool,)),
     ]
     if issubclass(base, Tool):
         # The body of one is its function, and these lead there; another's might lead elsewhere.
