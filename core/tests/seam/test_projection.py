@@ -6,6 +6,7 @@ from decimal import Decimal
 from enum import Enum
 from pathlib import PurePosixPath
 from types import SimpleNamespace
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -131,6 +132,33 @@ def test_the_depth_bound_is_that_of_frozen_values():
     assert isinstance(project(value), FrozenDict)
     with pytest.raises(ArgumentsRefused):
         project(Point(value))
+
+
+class OldModel:
+    """What a model of pydantic 1 looks like."""
+
+    __fields__: ClassVar = {"a": object(), "inner": object()}
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    @classmethod
+    def __get_validators__(cls):
+        """Give none."""
+        return iter(())
+
+    @classmethod
+    def parse_obj(cls, given):
+        """Make one."""
+        return cls(**given)
+
+
+def test_models_of_pydantic_1_are_objects():
+    """Their fields and extras show at any depth; one with a root is that."""
+    inner = OldModel(a=1, extra="x")
+
+    assert {"a": 2, "inner": {"a": 1, "extra": "x"}} == project(OldModel(a=2, inner=inner))
+    assert [1, {"a": 3}] == project(OldModel(__root__=[1, OldModel(a=3)]))
 
 
 def test_named_arguments_are_asked_for():

@@ -130,7 +130,9 @@ class TestTargets:
         with pytest.warns(EphemeralLedgerWarning):
             govern(erase, guard)
 
-    @pytest.mark.parametrize("name", ["run", "arun", "invoke", "ainvoke"])
+    @pytest.mark.parametrize(
+        "name", ["run", "arun", "invoke", "ainvoke", "batch", "astream", "transform", "__call__"]
+    )
     def test_a_tool_with_a_door_of_its_own(self, guard_of, name):
         """A class that overrides how it is invoked could go past the guard."""
 
@@ -189,6 +191,34 @@ class TestContext:
         assert ["context_failed"] == [each["code"] for each in record.bodies("action.denied")]
 
 
+def test_another_context_of_the_same_guard(stage, guard_of, erase):
+    """Who is calling is not dropped in silence: a governed tool keeps the context that it has."""
+    guard = guard_of()
+
+    def who(run):
+        return CallContext(principal=Principal("user", "eve"))
+
+    (made,) = govern([erase], guard)
+    stage.script(a=[("erase", '{"name": "a"}')])
+
+    with pytest.raises(GovernError, match="another context"):
+        govern(stage.agent([made]), guard, context=who)
+    with pytest.raises(GovernError, match="another context"):
+        stage.run(stage.agent([made], middleware=[AdjudgeMiddleware(guard, context=who)]))
+
+
+def test_the_same_context_again(guard_of, erase):
+    """The same one, or none, changes nothing."""
+    guard = guard_of()
+
+    def who(run):
+        return CallContext(principal=Principal("user", "eve"))
+
+    made = govern(erase, guard, context=who)
+
+    assert govern(made, guard, context=who) is made is govern(made, guard)
+
+
 class Offering(AgentMiddleware):
     """Adds the provider's search to each request."""
 
@@ -230,6 +260,51 @@ class TestHosted:
         assert [] == stage.requests
 
     @pytest.mark.parametrize("by", ["govern", "middleware"])
+    @pytest.mark.parametrize(
+        "settings", [{"web_search_options": {}}, {"mcp_servers": [{"url": "https://m"}]}]
+    )
+    def test_is_refused_in_the_settings(self, stage, guard_of, erase, by, settings):
+        """Settings by which a provider searches or calls servers are tools there, too."""
+        stage.script(a=[])
+        agent = governed(stage, guard_of(), erase, by, Offering(model_settings=settings))
+
+        with pytest.raises(GovernError, match=next(iter(settings))):
+            stage.run(agent)
+
+    @pytest.mark.parametrize("by", ["govern", "middleware"])
+    def test_is_refused_on_a_bound_model(self, stage, guard_of, erase, by):
+        """What a middleware's model was bound to is sent, and looked at."""
+        stage.script(a=[])
+        bound = stage.model().bind(tools=[SEARCH])
+        agent = governed(stage, guard_of(), erase, by, Offering(model=bound, tools=[]))
+
+        with pytest.raises(GovernError, match="web_search"):
+            stage.run(agent)
+
+    def test_is_left_out_of_a_bound_model(self, stage, guard_of, erase):
+        """With hosted='strip' the binding goes without it."""
+        stage.script("responses", a=[])
+        bound = stage.model().bind(tools=[SEARCH])
+        offering = Offering(model=bound, tools=[])
+
+        stage.run(governed(stage, guard_of(), erase, "govern", offering, hosted="strip"))
+
+        assert [[]] == stage.offered
+
+    def test_is_an_object_of_a_provider(self, stage, guard_of, erase):
+        """What is neither a tool nor a schema is known to the provider alone."""
+
+        class Search:
+            google_search: Any = None
+
+        stage.script(a=[])
+
+        agent = governed(stage, guard_of(), erase, "govern", Offering(tools=[erase, Search()]))
+
+        with pytest.raises(GovernError, match="Search"):
+            stage.run(agent)
+
+    @pytest.mark.parametrize("by", ["govern", "middleware"])
     @in_any_style
     def test_is_left_out(self, stage, guard_of, erase, in_loop, by):
         """With hosted='strip' the request goes without it."""
@@ -258,6 +333,25 @@ class TestHosted:
 
         with pytest.raises(GovernError, match="list it last"):
             stage.run(agent)
+
+    def test_a_handler_that_says_it_is_the_node_s(self, stage, guard_of, erase, ran):
+        """What a wrapper claims of itself does not make it the innermost one."""
+        guard = guard_of()
+
+        class Claiming(AgentMiddleware):
+            def wrap_tool_call(self, request, handler):
+                def inner(given):
+                    return handler(given.override(tool=erase))
+
+                inner.__module__ = handler.__module__
+                return AdjudgeMiddleware(guard).wrap_tool_call(request, inner)
+
+        stage.script(a=[("erase", '{"name": "a"}')])
+
+        with pytest.raises(GovernError, match="list it last"):
+            stage.run(stage.agent([erase], middleware=[Claiming()]))
+
+        assert [] == ran
 
     def test_a_function_schema_is_no_tool_of_the_provider(self, stage, guard_of, erase):
         """A plain schema comes back as a call, which no tool answers to."""

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -249,35 +249,56 @@ class TestWhatGrantsNothing:
         assert [] == ran
 
 
+class TestRetries:
+    def test_a_retry_asks_anew(self, stage, pausing, ran, record):
+        """Law 6: a grant covers the first attempt, and the next one waits for another."""
+
+        @tool
+        def flaky(name: str) -> str:
+            """Fail at first."""
+            ran.append(name)
+            if len(ran) < 2:
+                raise ConnectionError("down")
+            return "done"
+
+        stage.script(a=[("flaky", '{"name": "a"}')])
+        again = ToolRetryMiddleware(max_retries=2, initial_delay=0.01)
+        made = stage.agent([flaky], middleware=[again], checkpointer=InMemorySaver())
+        agent = govern(made, pausing())
+        stage.run(agent, config=ONE)
+
+        resume(agent, ONE, answers_to(agent))
+        assert ["a"] == ran
+        (asked,) = pending(agent, ONE)
+        resume(agent, ONE, {asked.id: GRANTED})
+
+        assert (["a", "a"], ["done"]) == (ran, stage.said)
+        assert [1, 2] == [each["attempt"] for each in record.bodies("approval.granted")]
+
+
 class TestALedgerThatCannotBeRead:
     @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
-    def test_lets_nothing_run(self, stage, guard_of, erase, ran, in_loop):
-        """Law 4: nothing runs of which that is not known, and the run can be tried again."""
-        ledger = Broken()
-        guard = guard_of(on_approval=pause_approval(ledger))
+    def test_lets_nothing_run(self, stage, guard_of, erase, ran, record, in_loop):
+        """Laws 4 and 7: nothing runs of which that is not known; a denial by value, on record."""
+        guard = guard_of(on_approval=pause_approval(Broken()))
         stage.script(a=[ERASE])
         agent = govern(stage.agent([erase], checkpointer=InMemorySaver()), guard)
 
-        with pytest.raises(LedgerError):
-            stage.run(agent, in_loop=in_loop, config=ONE)
-        assert [] == ran
+        stage.run(agent, in_loop=in_loop, config=ONE)
 
-        ledger.broken = False
-        agent.invoke(None, ONE)
-        assert [("a", False)] == ran
+        assert [] == ran
+        assert stage.said[0].startswith("[denied] the ledger cannot be read")
+        assert ["ledger_failed"] == [each["code"] for each in record.bodies("action.denied")]
 
 
 class Broken(MemoryLedger):
-    """A ledger that cannot be read for a while."""
+    """A ledger that cannot be read."""
 
     durable = True
-    broken = True
 
     def of_run(self, run):
-        """Fail, for a while."""
-        if self.broken:
-            raise LedgerError("the disk is gone")
-        return super().of_run(run)
+        """Fail."""
+        raise LedgerError("the disk is gone")
 
 
 class TestBodiesThatWait:

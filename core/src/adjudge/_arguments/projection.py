@@ -55,6 +55,8 @@ def _plain(value: object, where: str, depth: int) -> Any:
     if getattr(type(value), "__pydantic_root_model__", False):
         return _plain(value.root, where, depth + 1)  # type: ignore[attr-defined]
     fields = _fields(value)
+    if fields is not None and fields.keys() == {"__root__"}:
+        return _plain(fields["__root__"], where, depth + 1)
     if fields is not None:
         return {key: _plain(item, f"{where}.{key}", depth + 1) for key, item in fields.items()}
     return value
@@ -70,4 +72,15 @@ def _fields(value: object) -> dict[str, object] | None:
     if isinstance(names, Mapping) and callable(getattr(value, "model_dump", None)):
         extra = getattr(value, "model_extra", None)
         return {name: getattr(value, name) for name in names} | dict(extra or {})
+    if _is_old_model(value):
+        return dict(vars(value))
     return None
+
+
+def _is_old_model(value: object) -> bool:
+    """Whether a value is a model of pydantic 1, which keeps its fields and extras in its dict."""
+    kind = type(value)
+    old = isinstance(getattr(kind, "__fields__", None), Mapping)
+    return (
+        old and callable(getattr(kind, "__get_validators__", None)) and hasattr(kind, "parse_obj")
+    )

@@ -190,7 +190,7 @@ def _gate_in(tool: BaseTool) -> Gate:
     return gate
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)  # classes may be made for each request
 def _governed_class(base: type[BaseTool]) -> type[BaseTool]:
     """Make the class of governed tools of a class, which is it to whoever looks."""
 

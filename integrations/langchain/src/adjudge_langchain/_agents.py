@@ -7,10 +7,12 @@ the provider after all middleware.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterator
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
+from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, ToolCallRequest
 from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.tools import BaseTool
@@ -18,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 
 from adjudge import GovernError
-from adjudge_langchain._binding import Binding
+from adjudge_langchain._binding import Binding, check_same
 from adjudge_langchain._hosted import allowed_tools, without_hosted
 from adjudge_langchain._tools import Copies, binding_of, governed_tool
 
@@ -33,6 +35,8 @@ __all__ = [
     "tool_nodes",
 ]
 
+_TOOL_NODE = vars(inspect.getmodule(ToolNode))
+_FACTORY = vars(inspect.getmodule(create_agent))
 _EXECUTE = "_execute_model_sync"
 _AEXECUTE = "_execute_model_async"
 _OFFERED = "default_tools"
@@ -148,28 +152,38 @@ def governed_request(request: ToolCallRequest, copies: Copies) -> ToolCallReques
 
 def runs_the_tool(handler: Any) -> bool:
     """Whether a handler is the tool node's own."""
-    return getattr(handler, "__module__", None) in ("langgraph.prebuilt.tool_node", __name__)
+    return _made_in(handler, _TOOL_NODE) or _made_in(handler, globals())
 
 
 def asks_the_model(handler: Any) -> bool:
     """Whether a handler is the agent's own."""
-    return isinstance(handler, _Asking | _AsyncAsking) or (
-        getattr(handler, "__name__", None) in (_EXECUTE, _AEXECUTE)
+    return type(handler) in (_Asking, _AsyncAsking) or (
+        _made_in(handler, _FACTORY) and handler.__name__ in (_EXECUTE, _AEXECUTE)
     )
+
+
+def _made_in(handler: Any, module: dict[str, Any]) -> bool:
+    """Whether a function is written in a module, whatever it says of itself."""
+    return isinstance(handler, FunctionType) and handler.__globals__ is module
 
 
 class _Innermost:
     """What stands around a node's tools, with the guard inside of it."""
 
     def __init__(self, outer: Callable[..., Any], binding: Binding) -> None:
-        self.outer, self.copies = outer, Copies(binding)
+        self.outer, self.copies, self._binding = outer, Copies(binding), binding
+
+    def under(self, binding: Binding) -> _Innermost:
+        """Give itself, if that is the same guard, asked with the same `context=`."""
+        check_same(self._binding, binding, "agent")
+        return self
 
     def __call__(self, request: ToolCallRequest, execute: Callable[..., Any]) -> Any:
         return self.outer(request, lambda final: execute(governed_request(final, self.copies)))
 
 
 def _innermost(outer: Callable[..., Any], binding: Binding) -> Callable[..., Any]:
-    return outer if isinstance(outer, _Innermost) else _Innermost(outer, binding)
+    return outer.under(binding) if isinstance(outer, _Innermost) else _Innermost(outer, binding)
 
 
 class _AsyncInnermost(_Innermost):
@@ -183,7 +197,9 @@ class _AsyncInnermost(_Innermost):
 
 
 def _ainnermost(outer: Callable[..., Any], binding: Binding) -> Callable[..., Any]:
-    return outer if isinstance(outer, _Innermost) else _AsyncInnermost(outer, binding)
+    if isinstance(outer, _Innermost):
+        return outer.under(binding)
+    return _AsyncInnermost(outer, binding)
 
 
 def _runnable(node: Any) -> Any:

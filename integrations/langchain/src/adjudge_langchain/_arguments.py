@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks.manager import BaseRunManager
 from langchain_core.tools import BaseTool, Tool
-from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
+from pydantic import VERSION, AliasChoices, AliasPath, BaseModel, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
@@ -21,8 +23,10 @@ from adjudge.integration import (
     Admitted,
     FrozenDict,
     InvalidArguments,
+    OpaqueValue,
     canonical_json,
     normalise,
+    project,
     project_object,
     thaw,
 )
@@ -30,9 +34,12 @@ from adjudge.integration import (
 __all__ = [
     "INVALID",
     "ONLY",
+    "OWN",
     "CallArguments",
+    "Unread",
     "check_unforged",
     "fields_of",
+    "is_own",
     "read_values",
     "validation_text",
     "visible",
@@ -40,7 +47,10 @@ __all__ = [
 
 ONLY = "__arg1"
 """The name under which a model knows the one argument of a `Tool` without a schema."""
+OWN = ("run_manager", "callbacks")
+"""The names under which LangChain hands a body objects of its own."""
 INVALID = (ValidationError, ValidationErrorV1)
+_TAKES_NAMES = tuple(map(int, VERSION.split(".")[:2])) >= (2, 11)
 
 
 class _Kept(NamedTuple):
@@ -50,11 +60,20 @@ class _Kept(NamedTuple):
     seen: str
 
 
+class Unread(NamedTuple):
+    """What is known of values that go to a body past LangChain's validation."""
+
+    defaults: Mapping[str, Any]
+    problem: str | None
+    """Why they cannot be judged, None where they can."""
+
+
 class CallArguments:
     """The arguments of one call.
 
     `sent` is what the model sent, `values` what the body is about to get, by name, and `injected`
-    what LangChain adds, which no policy sees.
+    what LangChain adds, which no policy sees. `unread` is there where LangChain's validation has
+    not made the values, and the body fills in defaults of its own.
     """
 
     def __init__(
@@ -63,7 +82,9 @@ class CallArguments:
         sent: Mapping[str, Any],
         values: dict[str, Any],
         injected: Mapping[str, Any],
+        unread: Unread | None = None,
     ) -> None:
+        self._unread = unread
         self._schema = _schema_of(tool)
         self._fields = fields_of(tool)
         self._raw = dict(sent)
@@ -79,6 +100,8 @@ class CallArguments:
         Raises `InvalidArguments` for a rewriting that the tool does not take, and
         `ArgumentsRefused` for values that have no JSON meaning.
         """
+        if self._unread is not None and self._unread.problem:
+            raise ArgumentsRefused(self._unread.problem)
         if self._began:
             return self._keep(self._rewritten(args), rewritten=True)
         self._began = True
@@ -102,6 +125,8 @@ class CallArguments:
             if rewritten and found.problems:
                 raise InvalidArguments(found.problems[0])
             judged = found.args
+        elif self._unread is not None:
+            judged = project_object({**self._unread.defaults, **values})
         self._kept[canonical_json(judged)] = _Kept(values, canonical_json(projected))
         return Admitted(judged)
 
@@ -109,8 +134,12 @@ class CallArguments:
         """Name the arguments that the model itself sent, by the function's own names."""
         names = self._judged.keys()
         given = names & self._raw.keys()
-        if self._raw.keys() - names:
+        others = self._raw.keys() - names
+        if others:
             given |= self._aliased(names)
+            if others - {alias for each in self._fields.values() for alias in _aliases(each)}:
+                # A validator may have read it into any field.
+                given |= {name for name in names - given if self._is_no_default(name)}
         return frozenset(given)
 
     def _aliased(self, names: Collection[str]) -> set[str]:
@@ -120,6 +149,12 @@ class CallArguments:
             for name, field in self._fields.items()
             if name in names and any(alias in self._raw for alias in _aliases(field))
         }
+
+    def _is_no_default(self, name: str) -> bool:
+        field = self._fields.get(name)
+        if field is None or field.default_factory is not None or name not in self._original:
+            return False
+        return _canonical({name: field.get_default()}) != _canonical({name: self._original[name]})
 
     def _rewritten(self, args: FrozenDict) -> dict[str, Any]:
         unchanged = {
@@ -145,15 +180,39 @@ class CallArguments:
             return {name: self._original[name] for name in unchanged & self._original.keys()} | (
                 changed
             )
-        kept = {
-            name: value
-            for name, value in self._raw.items()
-            if name in unchanged or name not in self._judged
-        }
+        sent = self._kept_raw(unchanged) | changed
+        injected = {name: self._injected[name] for name in self._fields & self._injected.keys()}
         try:
-            return read_values(schema, {**kept, **changed}, self._injected)
+            read = _read(schema, sent, injected, by_name=True)
         except INVALID as error:
             raise InvalidArguments(validation_text(error)) from None
+        self._check_taken(args, changed, read)
+        return read.values
+
+    def _kept_raw(self, unchanged: Collection[str]) -> dict[str, Any]:
+        """Give what was sent for the arguments that stay, and nothing that could mean another."""
+        kept: dict[str, Any] = {}
+        for name in unchanged:
+            field = self._fields.get(name)
+            aliases = () if field is None else _aliases(field)
+            sent = {key: self._raw[key] for key in (name, *aliases) if key in self._raw}
+            if not sent and name in self._original:
+                sent = {name: self._original[name]}
+            kept |= sent
+        return kept
+
+    def _check_taken(self, args: FrozenDict, changed: Collection[str], read: _Read) -> None:
+        """Raise `InvalidArguments` unless the tool takes a rewriting as it was written.
+
+        Aliases and validators can put other values in its place, and what runs then is not what
+        was decided.
+        """
+        for name in changed:
+            if name not in read.values or not _took(args[name], project(read.values[name])):
+                raise InvalidArguments(f"args.{name}: the tool does not take it as rewritten")
+        for name in self._judged.keys() - args.keys():
+            if name in read.provided:
+                raise InvalidArguments(f"args.{name}: the tool fills it in again")
 
 
 def _schema_of(tool: BaseTool) -> Any:
@@ -165,35 +224,81 @@ def _schema_of(tool: BaseTool) -> Any:
     return described.model_json_schema()
 
 
+class _Read(NamedTuple):
+    """What a schema made of arguments, and the names of those that are no defaults."""
+
+    values: dict[str, Any]
+    provided: frozenset[str]
+
+
 def read_values(
     schema: type, merged: Mapping[str, Any], injected: Mapping[str, Any] = EMPTY
 ) -> dict[str, Any]:
     """Validate as LangChain does, and give the fields that were sent or have a default."""
+    return _read(schema, merged, injected).values
+
+
+def _read(
+    schema: type, merged: Mapping[str, Any], injected: Mapping[str, Any], *, by_name: bool = False
+) -> _Read:
+    """Validate; `by_name` says that fields may be sent by their names, aliases or not."""
     sent = {**merged, **injected}
     if issubclass(schema, BaseModel):
-        model: Any = schema.model_validate(sent)
+        named: dict[str, Any] = {"by_name": True, "by_alias": True}
+        model: Any = schema.model_validate(sent, **(named if by_name and _TAKES_NAMES else {}))
         fields = {name: field.is_required() for name, field in schema.model_fields.items()}
         provided = model.model_fields_set
+        dumped = model.model_dump()
     elif issubclass(schema, BaseModelV1):
+        old_fields = schema.__fields__
+        if by_name:
+            aliases = {name: field.alias for name, field in old_fields.items()}
+            sent = {aliases.get(name, name): value for name, value in sent.items()}
         old = schema.parse_obj(sent)
-        fields = {name: bool(field.required) for name, field in schema.__fields__.items()}
+        fields = {name: bool(field.required) for name, field in old_fields.items()}
         provided = old.__fields_set__
-        model = old
+        model, dumped = old, old.dict()
     else:
         raise ArgumentsRefused(
             f"The tool's schema is a {schema.__name__}, which validates nothing."
         )
-    named = {
-        name
-        for name, required in fields.items()
-        if name in provided or name in sent or not (required or name in ("args", "kwargs"))
-    }
-    extra = set(sent) & set(getattr(model, "model_extra", None) or ())
-    return {
+    values = {
         name: getattr(model, name)
-        for name in (*fields, *sorted(extra))
-        if name in named | extra and name not in injected
+        for name in dumped
+        if name not in injected
+        and (
+            name in provided
+            or name in sent
+            or (name in fields and not fields[name] and name not in ("args", "kwargs"))
+        )
     }
+    return _Read(values, frozenset(provided))
+
+
+def _took(wanted: Any, got: Any) -> bool:
+    """Whether a value is the one that was written, with defaults filled in and kinds adapted."""
+    if isinstance(got, OpaqueValue):
+        return True  # a secret, which shows nothing
+    if isinstance(wanted, Mapping):
+        return isinstance(got, Mapping) and all(
+            name in got and _took(each, got[name]) for name, each in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(got, list | tuple)
+            and len(wanted) == len(got)
+            and all(map(_took, wanted, got))
+        )
+    if isinstance(wanted, int | float) and isinstance(got, int | float):
+        return wanted == got
+    return wanted == got or str(wanted) == str(got)
+
+
+def _canonical(values: Mapping[str, Any]) -> str | None:
+    try:
+        return canonical_json(project_object(values))
+    except ArgumentsRefused:
+        return None
 
 
 def visible(tool: BaseTool, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +306,17 @@ def visible(tool: BaseTool, values: Mapping[str, Any]) -> dict[str, Any]:
     # What a callback is shown as `inputs`; LangChain has no public word for what it injects. A test
     # fails if it moves.
     shown: dict[str, Any] = tool._filter_injected_args(dict(values))
-    return shown
+    # It leaves out its own two names as well, also where a model sends values under them.
+    return {
+        name: value
+        for name, value in values.items()
+        if name in shown or (name in OWN and not is_own(value))
+    }
+
+
+def is_own(value: object) -> bool:
+    """Whether a value is LangChain's own object, handed to a body beside its arguments."""
+    return isinstance(value, BaseRunManager | BaseCallbackManager)
 
 
 def fields_of(tool: BaseTool) -> Mapping[str, Any]:
@@ -221,8 +336,10 @@ def check_unforged(tool: BaseTool, sent: Mapping[str, Any]) -> None:
     `ArgumentsRefused`.
     """
     fields = fields_of(tool)
-    for name in sent.keys() - fields.keys():
-        meant = [field for field, each in fields.items() if name in _aliases(each)]
+    for name in sent:
+        meant = [
+            field for field, each in fields.items() if field != name and name in _aliases(each)
+        ]
         if len(visible(tool, dict.fromkeys(meant))) < len(meant):
             raise ArgumentsRefused(f"args.{name} stands for a value that is injected")
 

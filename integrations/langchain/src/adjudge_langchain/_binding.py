@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from adjudge import CallContext, GovernError, ToolGuard
 from adjudge.integration import warn_unless_durable
 
-__all__ = ["Binding", "ContextSource", "Hosted", "ToolRun"]
+__all__ = ["Binding", "ContextSource", "Hosted", "ToolRun", "check_same"]
 
 Hosted: TypeAlias = Literal["refuse", "strip", "allow"]
 
@@ -75,6 +75,17 @@ class Binding:
         if self.context is None:
             return None
         return functools.partial(self.context, ToolRun(tool, call_id, _run_context(), config))
+
+
+def check_same(held: Binding, given: Binding, what: str) -> None:
+    """Raise `GovernError` unless what is governed already is so by the same guard and context."""
+    if held.guard is not given.guard:
+        raise GovernError(f"The {what} is under another guard; it has only one.")
+    if given.context not in (None, held.context):
+        raise GovernError(
+            f"The {what} is governed already, with another context=, and who is calling would be "
+            "lost. Give that context= where it was governed first, or the original here."
+        )
 
 
 def _run_context() -> Any:

@@ -9,37 +9,26 @@ A tool that is invoked without the callbacks is not seen at all: prefer `govern`
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextvars import copy_context
+from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.tools import BaseTool
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.config import get_config
-from langgraph.errors import GraphInterrupt
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
-from adjudge import AdjudgeError, GovernedCall, GovernError, Outcome, ToolGuard
-from adjudge.integration import (
-    Admitted,
-    Effective,
-    FrozenDict,
-    GovernedRun,
-    InvalidArguments,
-    ProposedCall,
-    denied_text,
-    freeze_object,
-    ledger_key,
-    normalise,
-)
-from adjudge_langchain._arguments import INVALID, ONLY, check_unforged, read_values, validation_text
+from adjudge import AdjudgeError, ArgumentsRefused, GovernError, Outcome, ToolGuard
+from adjudge.integration import GovernedRun, ProposedCall, denied_text, ledger_key
+from adjudge_langchain._arguments import INVALID
 from adjudge_langchain._binding import Binding, ContextSource
 from adjudge_langchain._calls import projected
-from adjudge_langchain._frames import FRAME
-from adjudge_langchain._runs import Place, carry_on, governed_run_sync, place_of, wait
+from adjudge_langchain._frames import FRAME, Attempts
+from adjudge_langchain._runs import Place, attempt_of, carry_on, governed_run_sync, place_of, wait
 from adjudge_langchain._tools import binding_of
+from adjudge_langchain._watching import Reading, Watched, known_tools
 
 __all__ = ["AdjudgeCallbackHandler", "ToolCallDenied", "denial_for_model"]
 
@@ -90,8 +79,9 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         context: ContextSource | None = None,
     ) -> None:
         self._binding = Binding.of(guard, context=context)
-        self._tools = {tool.name: tool for tool in tools}
-        self._running: dict[UUID, _Watched] = {}
+        self._tools = known_tools(tools)
+        self._attempts = Attempts()
+        self._running: dict[UUID, Watched] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -110,7 +100,12 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
 
     def __eq__(self, other: object) -> bool:
         """Whether both judge the same calls: LangChain installs only one of equal handlers."""
-        return isinstance(other, AdjudgeCallbackHandler) and other._binding == self._binding
+        return (
+            isinstance(other, AdjudgeCallbackHandler)
+            and other._binding == self._binding
+            and {name: id(each.tool) for name, each in other._tools.items()}
+            == {name: id(each.tool) for name, each in self._tools.items()}
+        )
 
     def __hash__(self) -> int:
         return id(self.guard)
@@ -162,9 +157,12 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         if self._is_governed(name):
             return
         try:
-            sent = {ONLY: input_str} if inputs is None else inputs
-            self._judge(run_id, name, sent, tool_call_id)
-        except (ToolCallDenied, GraphInterrupt):
+            sent = input_str if inputs is None else inputs
+            known = self._tools.get((name, str(serialized.get("description"))))
+            namesake = known is None and any(each == name for each, _ in self._tools)
+            reading = Reading(known, sent, is_namesake=namesake)
+            self._judge(run_id, name, reading, tool_call_id)
+        except (ToolCallDenied, GraphInterrupt, *INVALID):
             raise
         except Exception as error:
             # LangChain swallows a NotImplementedError, whatever the handler says.
@@ -173,15 +171,22 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Put down that a call's body is done."""
-        watched = self._running.pop(run_id, None)
-        if watched is not None:
-            watched.end(None)
+        failed = isinstance(output, ToolMessage) and output.status == "error"
+        self._end(run_id, ToolException("the tool answered with an error") if failed else None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Put down that a call's body raised."""
+        self._end(run_id, error)
+
+    def _end(self, run_id: UUID, error: BaseException | None) -> None:
         watched = self._running.pop(run_id, None)
-        if watched is not None:
-            watched.end(error)
+        if watched is None:
+            return
+        if error is None:
+            self._attempts.ended(watched.key)
+        elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+            self._attempts.failed(watched.key, watched.attempt)
+        watched.end(error)
 
     def _is_governed(self, name: str) -> bool:
         frame = FRAME.get()
@@ -190,21 +195,22 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         held = binding_of(frame.tool)
         return held is not None and held.guard is self.guard
 
-    def _judge(self, run_id: UUID, name: str, sent: Mapping[str, Any], call_id: str | None) -> None:
-        args = projected(sent)
+    def _judge(self, run_id: UUID, name: str, reading: Reading, call_id: str | None) -> None:
         config = _config()
         place = place_of(config) if self.guard.pauses else None
         run = None if place is None else governed_run_sync(self.guard, place.run_id)
-        key = None
-        if run is not None and place is not None:
-            key = ledger_key(run=run.id, tool=name, args=args, call_id=call_id, task=place.task)
-            carry_on(run, f"{key}/1")
-        proposed = self._proposal(name, args, call_id, run, key, place)
-        watched = _Watched(self.guard, proposed, self._binding.context_of(name, call_id, config))
+        key = _key(name, reading, call_id, config)
+        proposed = self._proposal(name, reading, call_id, run, place, key)
+        if run is not None:
+            carry_on(run, f"{key}/{proposed.attempt}")
+        context = self._binding.context_of(name, call_id, config)
+        watched = Watched(self.guard, proposed, context, reading, key)
         governed = watched.until_it_runs()
         if governed is None:
             self._running[run_id] = watched
-            _when_given_up(lambda: self.on_tool_error(asyncio.CancelledError(), run_id=run_id))
+            watched.when_given_up(
+                lambda: self.on_tool_error(asyncio.CancelledError(), run_id=run_id)
+            )
             return
         if governed.pending is not None:
             wait(governed.pending, goes_on=False)
@@ -217,110 +223,40 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
     def _proposal(
         self,
         name: str,
-        args: Mapping[str, Any],
+        reading: Reading,
         call_id: str | None,
         run: GovernedRun | None,
-        key: str | None,
         place: Place | None,
+        key: str,
     ) -> ProposedCall:
+        number = self._attempts.number(key)
+        attempt = 1 if call_id is None else attempt_of(run, key, number)
         return ProposedCall(
             name,
-            args,
+            projected(reading.sent),
             call_id=call_id,
-            validate=_Reading(self._tools.get(name)).validate,
+            validate=reading.validate,
+            attempt=attempt,
             control_flow=(GraphInterrupt,),
             run=run,
-            key=key,
+            key=None if run is None else key,
             may_pause=place is not None and place.pauses,
         )
 
 
-class _Reading:
-    """The reading of one call's arguments: once, for nothing can be rewritten here."""
-
-    def __init__(self, tool: BaseTool | None) -> None:
-        self._tool = tool
-        self._read = False
-
-    def validate(self, args: FrozenDict) -> Admitted:
-        if self._read:
-            raise InvalidArguments("a callback handler cannot change arguments; govern the tool")
-        self._read = True
-        if self._tool is None:
-            return Admitted(args)
-        check_unforged(self._tool, args)
-        schema = self._tool.tool_call_schema
-        if isinstance(schema, dict):
-            return Admitted(normalise(schema, args, coerce=False).args, frozenset(args))
-        try:
-            values = read_values(schema, dict(args))
-        except INVALID as error:
-            raise InvalidArguments(validation_text(error)) from None
-        return Admitted(freeze_object(projected(values)), frozenset(args) & values.keys())
-
-
-class _Watched:
-    """A call whose body LangChain runs, while a thread of its own stands for it at the guard."""
-
-    def __init__(self, guard: ToolGuard, proposed: ProposedCall, context: Any) -> None:
-        self._moved, self._ended = threading.Event(), threading.Event()
-        self._error: BaseException | None = None
-        self._started = False
-        self._governed: GovernedCall | None = None
-        self._failed: BaseException | None = None
-        target = copy_context().run
-        govern = guard.govern_call_sync
-        self._thread = threading.Thread(
-            target=target, args=(self._run, govern, proposed, context), daemon=True
-        )
-
-    def until_it_runs(self) -> GovernedCall | None:
-        """Have the call judged; None where its body may run now."""
-        self._thread.start()
-        self._moved.wait()
-        if self._started:
-            return None
-        if self._failed is not None:
-            raise self._failed
-        return self._governed
-
-    def end(self, error: BaseException | None) -> None:
-        """Say what became of the body, and wait until that is on record."""
-        trace = None if error is None else error.__traceback__
-        self._error = error
-        self._ended.set()
-        self._thread.join()
-        if error is not None:
-            error.__traceback__ = trace
-
-    def _run(self, govern: Any, proposed: ProposedCall, context: Any) -> None:
-        try:
-            self._governed = govern(proposed, self._body, context=context)
-        except BaseException as error:
-            self._failed = error
-        finally:
-            self._moved.set()
-
-    def _body(self, effective: Effective) -> None:
-        self._started = True
-        self._moved.set()
-        self._ended.wait()
-        if self._error is not None:
-            raise self._error
-
-
-def _when_given_up(then: Callable[[], None]) -> None:
-    """Do something when the task of a call has ended, for a call that nobody has heard of since.
-
-    Before langchain-core 1.8 a handler is not told of one that is cancelled, and of one that
-    another handler stops it is told in no release.
-    """
+def _key(name: str, reading: Reading, call_id: str | None, config: Mapping[str, Any]) -> str:
+    """Name a call, the same in every process that sees it again."""
+    place, configurable = place_of(config), config.get("configurable") or {}
     try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return  # plain code, which nobody cancels
-    if task is not None:
-        task.add_done_callback(lambda _: then())
+        return ledger_key(
+            run="" if place is None else place.run_id,
+            tool=name,
+            args=projected(reading.sent),
+            call_id=call_id,
+            task=configurable.get("checkpoint_ns") or None,
+        )
+    except ArgumentsRefused:
+        return ""  # they are denied, whatever the call is named
 
 
 def _config() -> Mapping[str, Any]:

@@ -23,11 +23,13 @@ from adjudge.integration import (
     ledger_key,
     project_object,
 )
-from adjudge_langchain._arguments import CallArguments, validation_text
+from adjudge_langchain._arguments import CallArguments, Unread, validation_text
 from adjudge_langchain._binding import Binding
 from adjudge_langchain._frames import Attempts, Frame
 from adjudge_langchain._runs import (
     Place,
+    UnreadableRun,
+    attempt_of,
     carry_on,
     governed_run,
     governed_run_sync,
@@ -76,11 +78,13 @@ class Call:
     positions: tuple[str, ...]
     injected: Mapping[str, Any]
     own: Mapping[str, Any]
+    unread: Unread | None = None
     place: Place | None = field(init=False)
     sent: Mapping[str, Any] = field(init=False)
     key: str = field(init=False)
     """What names the call, the same in every process that sees it again."""
     arguments: CallArguments = field(init=False)
+    _number: int = field(init=False, default=1)
 
     def __post_init__(self) -> None:
         self.place = place_of(self.frame.config) if self.binding.guard.pauses else None
@@ -105,13 +109,16 @@ class Call:
         """The call as the guard wants it, its arguments to be read anew."""
         place = self.place
         injected = {**self.injected, **self.own}
-        self.arguments = CallArguments(self.tool, self.frame.sent, self.values, injected)
+        self._number = self._attempt(run)
+        self.arguments = CallArguments(
+            self.tool, self.frame.sent, self.values, injected, self.unread
+        )
         return ProposedCall(
             self.tool.name,
             self.sent,
             call_id=self.frame.call_id,
             validate=self.arguments.validate,
-            attempt=self._attempt(run),
+            attempt=self._number,
             control_flow=(GraphInterrupt,),
             run=run,
             key=self.key if run is not None else None,
@@ -122,14 +129,15 @@ class Call:
     def _is_told_apart(self, run: GovernedRun | None) -> bool:
         """Whether the ledger can tell the call from others alike, also after a crash."""
         ledger = self.binding.guard.ledger
-        known = run is not None and self.frame.call_id is not None
+        known = run is not None and not isinstance(run, UnreadableRun)
+        known = known and self.frame.call_id is not None
         return known and ledger is not None and ledger.durable
 
     def _attempt(self, run: GovernedRun | None) -> int:
         """Number the attempt, where repeats can be told from new calls."""
-        if self.frame.call_id is None or (run is not None and run.waits(f"{self.key}/1")):
+        if self.frame.call_id is None:
             return 1
-        return self.attempts.number(self.key)
+        return attempt_of(run, self.key, self.attempts.number(self.key))
 
     def carry_on(self, run: GovernedRun) -> None:
         """Wait on if the call waits for a person; take up the answer if there is one."""
@@ -155,7 +163,7 @@ class Call:
         except GraphInterrupt:
             raise
         except Exception:
-            self.attempts.failed(self.key)
+            self.attempts.failed(self.key, self._number)
             raise
         finally:
             self.frame.passing = None
@@ -244,6 +252,10 @@ def _unjudged(frame: Frame, error: Exception | None) -> ProposedCall:
     def rejected(_: object) -> Any:
         if isinstance(error, ArgumentsRefused):
             raise error
+        if error is not None and not frame.reading:
+            raise ArgumentsRefused(
+                f"the call was stopped before its arguments were read ({type(error).__name__})"
+            )
         raise InvalidArguments("they were rejected" if error is None else validation_text(error))
 
     return ProposedCall(

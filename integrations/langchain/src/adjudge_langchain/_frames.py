@@ -28,6 +28,10 @@ class Frame:
     """What the model sent, by the names that a policy knows; what is injected is left out."""
     call_id: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    begun: bool = True
+    """Whether LangChain's `run` has begun it, and not somebody at the body's own door."""
+    reading: bool = False
+    """Whether LangChain has begun to read the arguments."""
     reached: bool = False
     """Whether the call has come to its body's door."""
     passing: str | None = None
@@ -58,10 +62,10 @@ class Attempts:
         with self._lock:
             return self._failed.get(key, 0) + 1
 
-    def failed(self, key: str) -> None:
-        """Count an attempt whose body raised."""
+    def failed(self, key: str, number: int) -> None:
+        """Put down that the attempt of that number has raised."""
         with self._lock:
-            self._failed[key] = self._failed.pop(key, 0) + 1
+            self._failed[key] = max(self._failed.pop(key, 0), number)
             if len(self._failed) > self._MOST:
                 self._failed.popitem(last=False)
 

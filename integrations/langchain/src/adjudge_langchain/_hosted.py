@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
+from langchain_core.runnables import RunnableBinding
+from langchain_core.tools import BaseTool
 
 from adjudge import GovernError
 from adjudge_langchain._binding import Binding
@@ -13,17 +15,43 @@ from adjudge_langchain._binding import Binding
 __all__ = ["allowed_tools", "without_hosted"]
 
 
+# Settings that have the provider run something, beside `tools`.
+_AT_PROVIDER = ("web_search_options", "mcp_servers")
+
+
 def without_hosted(request: ModelRequest[Any], binding: Binding) -> ModelRequest[Any]:
     """Give a request to the model without the provider's tools, or raise `GovernError`."""
     allowed = allowed_tools(request.tools, binding)
-    settings = request.model_settings
-    # Middleware can name tools here as well, and they would take the place of the others.
-    named = settings.get("tools")
-    if named is not None:
-        kept = allowed_tools(named, binding)
-        if len(kept) != len(named):
-            request = request.override(model_settings={**settings, "tools": kept})
+    # Middleware can name tools in the settings as well, and they would take the place of the
+    # others; what a model was bound to is sent, too.
+    settings = _without(request.model_settings, binding)
+    if settings != request.model_settings:
+        request = request.override(model_settings=settings)
+    model = _bound_without(request.model, binding)
+    if model is not request.model:
+        request = request.override(model=model)
     return request if len(allowed) == len(request.tools) else request.override(tools=allowed)
+
+
+def _bound_without(model: Any, binding: Binding) -> Any:
+    if not isinstance(model, RunnableBinding):
+        return model
+    inner, kwargs = _bound_without(model.bound, binding), _without(model.kwargs, binding)
+    if inner is model.bound and kwargs == model.kwargs:
+        return model
+    return model.model_copy(update={"bound": inner, "kwargs": kwargs})
+
+
+def _without(settings: Mapping[str, Any], binding: Binding) -> dict[str, Any]:
+    kept = dict(settings)
+    if kept.get("tools") is not None:
+        kept["tools"] = allowed_tools(kept["tools"], binding)
+    for name in _AT_PROVIDER:
+        # An empty list of servers starts none; empty options still search.
+        wanted = kept.get(name)
+        if wanted is not None and wanted != [] and not allowed_tools([{"type": name}], binding):
+            del kept[name]
+    return kept
 
 
 def allowed_tools(tools: Iterable[Any], binding: Binding) -> list[Any]:
@@ -45,7 +73,9 @@ def allowed_tools(tools: Iterable[Any], binding: Binding) -> list[Any]:
 def _hosted_name(tool: object) -> str | None:
     """Name a tool that the provider runs, None for one that comes back as a call."""
     if not isinstance(tool, Mapping):
-        return None
+        # A schema or a function; of another object only a provider can make something.
+        known = isinstance(tool, BaseTool | type) or callable(tool)
+        return None if known else type(tool).__name__
     kind = tool.get("type")
     if kind in ("function", "custom"):
         return None

@@ -16,11 +16,13 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from adjudge import PendingApproval, ToolGuard
-from adjudge.integration import EntryState, GovernedRun, LedgerEntry, digest, thaw
+from adjudge import LedgerError, PendingApproval, ToolGuard
+from adjudge.integration import WAITING, EntryState, GovernedRun, LedgerEntry, digest, thaw
 
 __all__ = [
     "Place",
+    "UnreadableRun",
+    "attempt_of",
     "carry_on",
     "governed_run",
     "governed_run_sync",
@@ -84,14 +86,43 @@ def vouching_for_pauses() -> Iterator[None]:
 # What the ledger knows of the run
 
 
+class UnreadableRun(GovernedRun):
+    """A run of which the ledger could not say what waits in it: its calls are denied."""
+
+    def __init__(self, run_id: str, error: Exception) -> None:
+        super().__init__(run_id)
+        self._why = f"the ledger cannot be read ({type(error).__name__})"
+
+    def take(self, occurrence: str) -> LedgerEntry | None:
+        """Raise `LedgerError`, which the guard makes a denial of."""
+        raise LedgerError(self._why)
+
+
 async def governed_run(guard: ToolGuard, run_id: str) -> GovernedRun:
-    """Read the run's calls from the ledger; raises `LedgerError` where it cannot be read."""
-    return await guard.reopen({}, run=run_id)
+    """Read the run's calls from the ledger; where it cannot be read, each of them is denied."""
+    try:
+        return await guard.reopen({}, run=run_id)
+    except Exception as error:
+        return UnreadableRun(run_id, error)
 
 
 def governed_run_sync(guard: ToolGuard, run_id: str) -> GovernedRun:
     """Do what `governed_run` does, for callers without an event loop."""
-    return guard.reopen_sync({}, run=run_id)
+    try:
+        return guard.reopen_sync({}, run=run_id)
+    except Exception as error:
+        return UnreadableRun(run_id, error)
+
+
+def attempt_of(run: GovernedRun | None, key: str, number: int) -> int:
+    """Number an attempt: that which waits, or is about to go on; else `number`, as was counted."""
+    if run is not None:
+        earlier = 1
+        while (entry := run.waits(f"{key}/{earlier}")) is not None:
+            if entry.state in WAITING:
+                return earlier
+            earlier += 1
+    return number
 
 
 # The interrupt

@@ -7,7 +7,6 @@ past LangChain's own validation. Every way to invoke a tool comes through them, 
 
 from __future__ import annotations
 
-import inspect
 import typing
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,12 +16,28 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, Tool, ToolException
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.errors import GraphBubbleUp
 
 from adjudge import ArgumentsRefused, GovernedCall, GovernError
 from adjudge.integration import canonical_json, project_object
-from adjudge_langchain._arguments import INVALID, ONLY, check_unforged, fields_of, visible
-from adjudge_langchain._binding import Binding
+from adjudge_langchain._arguments import (
+    INVALID,
+    OWN,
+    Unread,
+    check_unforged,
+    is_own,
+    visible,
+)
+from adjudge_langchain._binding import Binding, check_same
+from adjudge_langchain._bodies import (
+    body_of,
+    first_name,
+    names_of,
+    sent_to,
+    takes_one,
+    unread_values,
+)
 from adjudge_langchain._calls import (
     Call,
     judge,
@@ -38,9 +53,10 @@ __all__ = ["Copies", "binding_of", "call_of", "governed_tool"]
 T = TypeVar("T", bound=BaseTool)
 
 _DOOR = "__adjudge_door__"
-_DOORS = ("run", "arun", "invoke", "ainvoke")
-# What LangChain hands a body beside its arguments.
-_OWN = ("run_manager", "callbacks")
+_DOORS = (
+    *("run", "arun", "invoke", "ainvoke", "stream", "astream", "transform", "atransform"),
+    *("batch", "abatch", "batch_as_completed", "abatch_as_completed", "__call__"),
+)
 _REJECTIONS = (*INVALID, ToolException, ValueError, TypeError)
 
 
@@ -61,7 +77,7 @@ def call_of(
     door = getattr(type(tool), _DOOR, None)
     if not isinstance(door, _Door):
         raise GovernError(f"The tool {tool.name!r} is not governed.")
-    frame = Frame(tool, _sent(tool, tool_input), call_id, config)
+    frame = Frame(tool, sent_to(tool, tool_input), call_id, config)
     if _refusal(frame) is not None:
         return None
     token = FRAME.set(frame)
@@ -83,8 +99,7 @@ def governed_tool(tool: T, binding: Binding) -> T:
     """
     held = binding_of(tool)
     if held is not None:
-        if held.guard is not binding.guard:
-            raise GovernError(f"The tool {tool.name!r} is under another guard; it has only one.")
+        check_same(held, binding, f"tool {tool.name!r}")
         return tool
     _check_doors(tool)
     copy = tool.model_copy()
@@ -116,7 +131,7 @@ class Copies:
 
 def _check_doors(tool: BaseTool) -> None:
     for name in _DOORS:
-        owner = next(each for each in type(tool).__mro__ if name in vars(each))
+        owner = next((each for each in type(tool).__mro__ if name in vars(each)), BaseTool)
         if name in vars(tool) or owner.__module__.partition(".")[0] != "langchain_core":
             raise GovernError(
                 f"The tool {tool.name!r} has a {name} of its own, which could reach its body past "
@@ -132,7 +147,7 @@ def _check_doors(tool: BaseTool) -> None:
 
 def _governed_class(base: type[T], binding: Binding) -> type[T]:
     door = _Door(binding, _config_names(base._run))
-    async_door = replace(door, configs=_config_names(base._arun))
+    async_door = replace(door, configs=_config_names(base._arun), in_loop=True)
 
     class Governed(base):  # type: ignore[misc, valid-type]
         @wraps(base.run)
@@ -146,6 +161,14 @@ def _governed_class(base: type[T], binding: Binding) -> type[T]:
             return await _ainvoke(
                 binding, frame, partial(super().arun, tool_input, *args, **kwargs)
             )
+
+        # Private, for there is no other word of where reading begins; a test fails if it moves.
+        @wraps(base._to_args_and_kwargs)
+        def _to_args_and_kwargs(self, *args: Any, **kwargs: Any) -> Any:
+            frame = FRAME.get()
+            if frame is not None and frame.tool is self:
+                frame.reading = True
+            return super()._to_args_and_kwargs(*args, **kwargs)
 
         @wraps(base._run)
         def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +200,9 @@ def _invoke(binding: Binding, frame: Frame, run: Callable[[], Any]) -> Any:
     token = FRAME.set(frame)
     try:
         result = run()
-    except _REJECTIONS as error:
+    except GraphBubbleUp:
+        raise  # another handler has the run wait
+    except Exception as error:
         if not frame.reached:
             record_unjudged_sync(binding, frame, error)
         raise
@@ -196,7 +221,9 @@ async def _ainvoke(binding: Binding, frame: Frame, run: Callable[[], Awaitable[A
     token = FRAME.set(frame)
     try:
         result = await run()
-    except _REJECTIONS as error:
+    except GraphBubbleUp:
+        raise  # another handler has the run wait
+    except Exception as error:
         if not frame.reached:
             await record_unjudged(binding, frame, error)
         raise
@@ -212,29 +239,7 @@ async def _ainvoke(binding: Binding, frame: Frame, run: Callable[[], Awaitable[A
 
 def _frame(tool: BaseTool, tool_input: Any, options: Mapping[str, Any]) -> Frame:
     call_id, config = options.get("tool_call_id"), options.get("config") or {}
-    return Frame(tool, _sent(tool, tool_input), call_id, config)
-
-
-def _sent(tool: BaseTool, tool_input: Any) -> dict[str, Any]:
-    """Give what was sent, by name."""
-    if not isinstance(tool_input, dict):
-        return {_first_name(tool): tool_input}
-    sent = visible(tool, tool_input)
-    if _takes_one(tool) and len(sent) == 1:
-        return {_first_name(tool): next(iter(sent.values()))}
-    return sent
-
-
-def _takes_one(tool: BaseTool) -> bool:
-    """Whether LangChain hands over the one value by position, whatever the model calls it."""
-    return isinstance(tool, Tool) and tool.args_schema is None
-
-
-def _first_name(tool: BaseTool) -> str:
-    """Name the argument that a bare value is."""
-    if _takes_one(tool):
-        return ONLY
-    return next(iter(fields_of(tool) or tool.args or (ONLY,)))
+    return Frame(tool, sent_to(tool, tool_input), call_id, config)
 
 
 def _refusal(frame: Frame) -> ArgumentsRefused | None:
@@ -260,17 +265,17 @@ class _Door:
 
     binding: Binding
     configs: frozenset[str]
+    in_loop: bool = False
     attempts: Attempts = field(default_factory=Attempts)
 
     def call(self, tool: BaseTool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         """Give the call that has come here."""
         frame = FRAME.get()
-        begun = frame is not None and frame.tool is tool and not frame.reached
-        if frame is None or not begun:
+        if frame is None or frame.tool is not tool or frame.reached:
             # Somebody calls the body's door itself.
-            frame = Frame(tool, {})
+            frame = Frame(tool, {}, begun=False)
         given = self._values(tool, frame, args, kwargs)
-        if not begun:
+        if not frame.begun:
             frame.sent = dict(given.values)
         frame.reached = True
         return Call(tool, self.binding, self.attempts, frame, *given)
@@ -285,13 +290,26 @@ class _Door:
     def _values(
         self, tool: BaseTool, frame: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> _Values:
-        own = {name: kwargs[name] for name in kwargs if name in _OWN or name in self.configs}
+        own = {
+            name: value
+            for name, value in kwargs.items()
+            if name in self.configs or (name in OWN and (value is None or is_own(value)))
+        }
         rest = {name: value for name, value in kwargs.items() if name not in own}
         shown = visible(tool, rest)
         injected = {name: value for name, value in rest.items() if name not in shown}
-        positions = _positions(tool, frame, len(args))
+        begun = frame.begun
+        if begun and not args:
+            return _Values(shown, (), injected, own, None)
+        body = body_of(tool, in_loop=self.in_loop)
+        names = names_of(body)
+        first = (first_name(tool),) if begun or takes_one(tool) else ()
+        positions = (*first, *names[len(first) :])[: len(args)]
+        positions += tuple(f"__arg{i + 1}" for i in range(len(positions), len(args)))
         named = dict(zip(positions, args, strict=True)) | shown
-        return _Values(named, positions, injected, own)
+        hidden = {*own, *injected, *self.configs, *OWN, *(names[:1] if first else ())}
+        unread = unread_values(tool, body, first, hidden)
+        return _Values(named, positions, injected, own, unread)
 
 
 class _Values(NamedTuple):
@@ -301,17 +319,7 @@ class _Values(NamedTuple):
     positions: tuple[str, ...]
     injected: dict[str, Any]
     own: dict[str, Any]
-
-
-def _positions(tool: BaseTool, frame: Frame, count: int) -> tuple[str, ...]:
-    if count == 1:
-        return tuple(frame.sent) if len(frame.sent) == 1 else (_first_name(tool),)
-    known = [
-        name
-        for name, each in inspect.signature(tool._run).parameters.items()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
-    return tuple(known[i] if i < len(known) else f"__arg{i + 1}" for i in range(count))
+    unread: Unread | None
 
 
 def _config_names(method: Callable[..., Any]) -> frozenset[str]:

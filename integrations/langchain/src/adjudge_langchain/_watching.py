@@ -1,0 +1,209 @@
+"""One call as a callback handler sees it: its arguments as they are read, and its body's time.
+
+LangChain tells a handler of a call before it validates the arguments. What the body will get is
+read here in the same way, by the schema of the tool that is known by that name. What cannot be read
+so does not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import copy_context
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, create_model
+from pydantic.v1 import create_model as create_model_v1
+
+from adjudge import ArgumentsRefused, GovernedCall, GovernError, ToolGuard
+from adjudge.integration import Admitted, Effective, FrozenDict, InvalidArguments, ProposedCall
+from adjudge_langchain._arguments import (
+    INVALID,
+    ONLY,
+    OWN,
+    CallArguments,
+    Unread,
+    check_unforged,
+    fields_of,
+    read_values,
+    validation_text,
+    visible,
+)
+from adjudge_langchain._bodies import (
+    body_of,
+    first_name,
+    names_of,
+    sent_to,
+    takes_one,
+    unread_values,
+)
+
+__all__ = ["KnownTool", "Reading", "Watched", "known_tools"]
+
+
+class KnownTool:
+    """A tool whose calls a handler will see, and how their arguments are read."""
+
+    def __init__(self, tool: BaseTool) -> None:
+        self.tool = tool
+        fields = fields_of(tool)
+        self._injected = [name for name in fields if name not in visible(tool, {name: None})]
+        self._schema: Any = tool.args_schema if fields else None
+        if self._injected:
+            # A handler is not shown what is injected: the same schema, which can do without.
+            full: Any = self._schema
+            make: Any = create_model if issubclass(full, BaseModel) else create_model_v1
+            free: dict[str, Any] = dict.fromkeys(self._injected, (Any, None))
+            self._schema = make(full.__name__, __base__=full, **free)
+
+    def read(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Give named values as the body will get them; raises as the schema does."""
+        if self._schema is None:
+            return dict(sent)
+        values = read_values(self._schema, sent)
+        return {name: value for name, value in values.items() if name not in self._injected}
+
+    def unread(self) -> Unread:
+        """Say what the body makes of a bare value."""
+        tool = self.tool
+        first = first_name(tool)
+        sync, in_loop = (
+            unread_values(tool, body, (first,), {*OWN, *names_of(body)[:1]})
+            for body in (body_of(tool), body_of(tool, in_loop=True))
+        )
+        problem = sync.problem or in_loop.problem
+        if sync.defaults != in_loop.defaults:
+            problem = "a bare value meets other defaults in the tool's function and its coroutine"
+        return Unread(sync.defaults, problem)
+
+
+def known_tools(tools: Iterable[BaseTool]) -> dict[tuple[str, str], KnownTool]:
+    """Give tools by what a handler is shown of them: the name and the description.
+
+    Raises `GovernError` for two that look the same and take other arguments.
+    """
+    known: dict[tuple[str, str], KnownTool] = {}
+    for tool in tools:
+        first = known.setdefault((tool.name, tool.description), KnownTool(tool))
+        if first.tool is not tool and first.tool.args != tool.args:
+            raise GovernError(
+                f"Two of the tools are named {tool.name!r}, with the same description and other "
+                "arguments; a handler could not tell them apart."
+            )
+    return known
+
+
+class Reading:
+    """The reading of one call's arguments: once, for nothing can be rewritten here."""
+
+    def __init__(self, known: KnownTool | None, given: Any, *, is_namesake: bool) -> None:
+        self.rejected: Exception | None = None
+        """What the schema raises, for the framework to answer."""
+        self._known, self._read = known, False
+        self._bare = not isinstance(given, Mapping)
+        self._is_namesake = is_namesake
+        if known is None:
+            self.sent = {ONLY: given} if self._bare else dict(given)
+        else:
+            self.sent = sent_to(known.tool, given if self._bare else dict(given))
+
+    def validate(self, args: FrozenDict) -> Admitted:
+        """Read the arguments; raises `ArgumentsRefused` for what cannot be read here."""
+        if self._read:
+            raise InvalidArguments("a callback handler cannot change arguments; govern the tool")
+        self._read = True
+        known = self._known
+        if self._is_namesake:
+            raise ArgumentsRefused("another tool of that name is known; give the handler this one")
+        if known is None:
+            return Admitted(args)
+        check_unforged(known.tool, self.sent)
+        unread = known.unread() if self._bare or takes_one(known.tool) else None
+        try:
+            values = dict(self.sent) if unread is not None else known.read(self.sent)
+        except INVALID as error:
+            self.rejected = error
+            raise InvalidArguments(validation_text(error)) from None
+        return CallArguments(known.tool, self.sent, values, {}, unread).validate(args)
+
+
+class Watched:
+    """A call whose body LangChain runs, while a thread of its own stands for it at the guard."""
+
+    def __init__(
+        self, guard: ToolGuard, proposed: ProposedCall, context: Any, reading: Reading, key: str
+    ) -> None:
+        self.key, self.attempt = key, proposed.attempt
+        self._reading = reading
+        self._moved, self._ended = threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+        self._started = False
+        self._governed: GovernedCall | None = None
+        self._failed: BaseException | None = None
+        self._forget: Callable[[], object] = lambda: None
+        target = copy_context().run
+        govern = guard.govern_call_sync
+        self._thread = threading.Thread(
+            target=target, args=(self._run, govern, proposed, context), daemon=True
+        )
+
+    def until_it_runs(self) -> GovernedCall | None:
+        """Have the call judged; None where its body may run now.
+
+        Raises what the schema raises for arguments that it rejects: their body never runs.
+        """
+        self._thread.start()
+        self._moved.wait()
+        if self._started:
+            return None
+        if self._failed is not None:
+            raise self._failed
+        return self._governed
+
+    def end(self, error: BaseException | None) -> None:
+        """Say what became of the body, and wait until that is on record."""
+        trace = None if error is None else error.__traceback__
+        self._forget()
+        self._error = error
+        self._ended.set()
+        self._thread.join()
+        if error is not None:
+            error.__traceback__ = trace
+
+    def when_given_up(self, then: Callable[[], None]) -> None:
+        """Do something when the task of a call has ended, and nobody has heard of the call since.
+
+        Before langchain-core 1.8 a handler is not told of one that is cancelled, and of one that
+        another handler stops it is told in no release.
+        """
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return  # plain code, which nobody cancels
+        if task is None:
+            return
+
+        def ended(_: object) -> None:
+            then()
+
+        task.add_done_callback(ended)
+        self._forget = lambda: task.remove_done_callback(ended)
+
+    def _run(self, govern: Any, proposed: ProposedCall, context: Any) -> None:
+        try:
+            self._governed = govern(proposed, self._body, context=context)
+        except BaseException as error:
+            self._failed = error
+        finally:
+            self._moved.set()
+
+    def _body(self, effective: Effective) -> None:
+        if self._reading.rejected is not None:
+            raise self._reading.rejected
+        self._started = True
+        self._moved.set()
+        self._ended.wait()
+        if self._error is not None:
+            raise self._error
