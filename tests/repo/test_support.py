@@ -69,10 +69,21 @@ def _releases(integration: Distribution) -> tuple[str, str]:
 
 
 def test_the_report_is_of_the_cases_that_there_are(report: dict[str, Any]) -> None:
-    """A case that was added or renamed since is missing from the claim, which is then made anew."""
+    """A case that was added or renamed since is missing from the claim, which is then made anew.
+
+    A way in that cannot propose what a case is about (`crewai-react` makes one call a turn) has no
+    cell of it; its framework has.
+    """
     files = (conformance().source / "cases").glob("*.json")
     read = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     says = {case["id"]: case["says"] for topic in read for case in topic.get("cases", ())}
 
-    for part in report.values():
-        assert says == {case: entry["says"] for case, entry in part["cases"].items()}
+    tried: dict[str, dict[str, str]] = {}
+    for name, part in report.items():
+        driver, _, release = name.rpartition(" ")
+        owners = [each.folder.name for each in frameworks()]
+        owner = next((each for each in owners if f"{driver}-".startswith(f"{each}-")), name)
+        told = {case: entry["says"] for case, entry in part["cases"].items()}
+        assert told.items() <= says.items()
+        tried.setdefault(f"{owner} {release}", {}).update(told)
+    assert [] == [name for name, told in tried.items() if told != says]

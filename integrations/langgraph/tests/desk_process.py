@@ -48,7 +48,8 @@ class Desk:
         if fan_out:
             (self.folder / "fan-out").touch()
         with self._graph() as graph:
-            graph.invoke(GO, ONE)
+            # Else the checkpoint before a call may not be there yet when the process dies.
+            graph.invoke(GO, ONE, durability="sync")
             asked = {str(each.request.args["amount"]): each.id for each in pending(graph, ONE)}
         (self.folder / "asked.json").write_text(json.dumps(asked))
 

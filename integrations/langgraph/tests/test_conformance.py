@@ -107,7 +107,7 @@ class Target:
     @property
     def context(self) -> Callable[[Any], Any] | None:
         """Who the run says is calling."""
-        return None if self.scene.caller is None else lambda run: run.context
+        return None if self.scene.caller is None else _caller
 
     @property
     def in_coroutines(self) -> bool:
@@ -235,6 +235,11 @@ def _model(name: str, scene: Scene, base_url: str) -> ChatOpenAI:
         http_client=Client(verify=False, headers=headers),
         http_async_client=AsyncClient(verify=False, headers=headers),
     )
+
+
+def _caller(run: Any) -> Any:
+    """Who is calling: the context of the graph's run."""
+    return run.context
 
 
 def _tool(function: Callable[..., Any]) -> StructuredTool:

@@ -11,13 +11,16 @@ from graph_desk import (
     answers_to,
     builder_of,
     run,
+    told,
 )
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent
 from langgraph.types import Send
 
+import adjudge_langchain
 from adjudge_langgraph import govern, governed_tool_node, pending, resume
 
 MIXED = [("note", {"text": "x"}), ("pay", {"amount": 1}), ("pay", {"amount": 2})]
@@ -34,6 +37,16 @@ def _message(*calls: tuple[str, dict[str, Any]]) -> Any:
         for index, (name, args) in enumerate(calls)
     ]
     return {"messages": [HumanMessage("Go."), AIMessage("", tool_calls=made)]}
+
+
+def _worker(tools: Any, *, sent: bool) -> Any:
+    """Make a graph of one node, started by an edge or by a `Send`."""
+    builder = StateGraph(MessagesState).add_node("worker", tools)
+    if sent:
+        builder.add_conditional_edges(START, lambda state: [Send("worker", state)], ["worker"])
+    else:
+        builder.add_edge(START, "worker")
+    return builder.compile(checkpointer=InMemorySaver())
 
 
 class TestPlaces:
@@ -63,21 +76,75 @@ class TestPlaces:
 
         assert [("note", "x"), ("pay", 2)] == ran
 
-    def test_a_node_that_a_function_calls(self, pausing, note, pay, ran):
-        """A tool node inside of a node of one's own is as safe to be run again."""
+    @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
+    @pytest.mark.parametrize("sent", [False, True], ids=["edge", "send"])
+    def test_a_node_that_calls_a_tool_node(self, pausing, note, pay, ran, record, in_loop, sent):
+        """A node of one's own may do otherwise when it is run anew, so nothing waits in it."""
         node = ToolNode([note, pay])
 
         def tools(state: MessagesState) -> Any:
-            ran.append("entered")
-            return node.invoke(state)
+            first = node.invoke(_message(("note", {"text": "x"})))["messages"]
+            return {"messages": first + node.invoke(_message(("pay", {"amount": 1})))["messages"]}
 
-        graph = govern(builder_of(tools, *MIXED).compile(checkpointer=InMemorySaver()), pausing())
+        graph = govern(_worker(tools, sent=sent), pausing())
+        state = run(graph, in_loop=in_loop)
+
+        assert ([("note", "x")], ["cannot_pause"]) == (ran, record.codes())
+        assert [] == pending(graph, ONE)
+        assert "noted x" == told(state)[0]
+
+    @pytest.mark.parametrize("sent", [False, True], ids=["edge", "send"])
+    def test_a_node_that_holds_governed_tools(self, pausing, note, pay, ran, record, sent):
+        """Nor does anything wait in a node that calls several governed tools by hand (law 6)."""
+        guard = pausing()
+        first, second = adjudge_langchain.govern([note, pay], guard)
+
+        def tools(state: MessagesState) -> Any:
+            text = first.invoke({"text": "x"}) + second.invoke({"amount": 1})
+            return {"messages": [AIMessage(text)]}
+
+        graph = govern(_worker(tools, sent=sent), guard)
         run(graph)
 
-        resume(graph, ONE, answers_to(graph))
+        assert ([("note", "x")], ["cannot_pause"]) == (ran, record.codes())
+        assert [] == pending(graph, ONE)
 
-        assert 1 == ran.count(("note", "x"))
-        assert [("pay", 1), ("pay", 2)] == sorted(each for each in ran if each[0] == "pay")
+    def test_a_body_that_calls_its_own_node(self, pausing, note, pay, ran, record):
+        """What a body calls besides may not wait either: the body would do the rest again."""
+        nodes: list[Any] = []
+
+        @tool
+        def both(text: str) -> str:
+            """Take a note, and pay."""
+            for call in (("note", {"text": text}), ("pay", {"amount": 1})):
+                nodes[0].invoke(_message(call))
+            return "both"
+
+        nodes.append(ToolNode([note, pay, both]))
+        for fan_out in (False, True):
+            builder = builder_of(nodes[0], ("both", {"text": "x"}), fan_out=fan_out)
+            graph = govern(builder.compile(checkpointer=InMemorySaver()), guard := pausing())
+            run(graph)
+            nodes[0] = ToolNode([note, pay, both])
+            guard.close()
+
+        assert ([("note", "x")] * 2, ["cannot_pause"] * 2) == (ran, record.codes())
+
+    @pytest.mark.parametrize("fan_out", [False, True], ids=["one-task", "fan-out"])
+    @pytest.mark.parametrize("deep", [False, True])
+    def test_a_subgraph_that_keeps_nothing(self, pausing, note, pay, ran, record, fan_out, deep):
+        """A subgraph without a checkpointer is begun anew when it goes on, so nothing waits."""
+        builder = builder_of(ToolNode([note, pay]), *MIXED, fan_out=fan_out)
+        inner = builder.compile(checkpointer=None if deep else False)
+        if deep:
+            middle = StateGraph(MessagesState).add_node("inner", inner)
+            inner = middle.add_edge(START, "inner").compile(checkpointer=False)
+        outer = StateGraph(MessagesState).add_node("middle", inner).add_edge(START, "middle")
+        graph = govern(outer.compile(checkpointer=InMemorySaver()), pausing())
+
+        run(graph)
+
+        assert ([("note", "x")], ["cannot_pause"] * 2) == (ran, record.codes())
 
     def test_a_sync_call_on_the_loop_itself(self, pausing, note, pay, ran, record):
         """Where tasks could only be waited for by the loop that runs them, nothing waits."""

@@ -17,9 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
-from adjudge import AnswerError, GovernError
+from adjudge import AnswerError, GovernError, SQLiteLedger, pause_approval
 from adjudge_langgraph import apending, aresume, govern, hitl_answers, pending, resume
 
 PROCESS = Path(__file__).with_name("desk_process.py")
@@ -210,6 +210,29 @@ class TestGoingOn:
         resume(graph, ONE, {asked.id: GRANTED})
 
         assert [("note", "x"), ("pay", 1)] == ran
+
+    @in_either_layout
+    def test_past_what_was_left_behind(self, guard_of, ran, tmp_path, fan_out):
+        """What somebody gave a subgraph's call natively reaches no body that waits itself."""
+
+        @tool
+        def ask(of: str) -> str:
+            """Ask."""
+            ran.append(interrupt(f"which {of}?"))
+            return str(ran[-1])
+
+        rule = {"id": "ask", "match": {"tool": "ask"}, "decision": "approve_required"}
+        guard = guard_of(rule, on_approval=pause_approval(SQLiteLedger(tmp_path / "ledger")))
+        inner = builder_of(ToolNode([ask]), ("ask", {"of": "a"}), fan_out=fan_out).compile()
+        outer = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner")
+        graph = govern(outer.compile(checkpointer=InMemorySaver()), guard)
+        run(graph)
+
+        run(graph, Command(resume="stray"))
+        state = resume(graph, ONE, answers_to(graph))
+
+        assert [] == ran
+        assert {"which a?"} == {each.value for each in state["__interrupt__"]}
 
     def test_in_agents_that_tools_ask(self, pausing, note, pay, ran, record):
         """Two helpers in one message wait at once, and each answer reaches its own."""

@@ -4,26 +4,32 @@ LangGraph runs such a node anew from its start when the run goes on: calls that 
 and answers go to whichever call asks first. Where the guard lets calls wait, each call is therefore
 made a task of its own inside of the node's task (the tasks of LangGraph's functional API). The
 checkpointer keeps what a task gave, so that it does not run again, and each interrupt has its own
-id, so that an answer reaches the call that asked. Elsewhere the node is left to itself.
+id, so that an answer reaches the call that asked. LangGraph knows such tasks by their order alone,
+so that holds where the tool node is the graph's node itself, and makes the same calls each time.
+Elsewhere the node is left to itself, and nothing waits in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import get_executor_for_config, set_config_context
 from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.func import task
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command
 
 from adjudge_langchain.integration import Binding, place_of
+from adjudge_langgraph._tasks import NodeTask, at_once, in_workers, task_of_node
 
 __all__ = ["separate_calls"]
 
@@ -31,18 +37,20 @@ TASK = "tool_call"
 """The name of the task of one call, in streams and traces."""
 _PUSHED = "__pregel_push"
 _LEFT = "adjudge_left"
+_INSIDE: ContextVar[str | None] = ContextVar("adjudge_inside", default=None)
+"""The task of the call in whose body something runs."""
 
 
-def separate_calls(
-    node: ToolNode, binding: Binding, retry: Sequence[RetryPolicy] | None = None
-) -> None:
+def separate_calls(node: ToolNode, binding: Binding, *, lasting: bool = True) -> None:
     """Have each call of a message run as a task of its own, where calls can wait.
 
-    `retry` are the policies of the node around, which then hold for each call. Once is enough.
+    Nothing waits where the graph around is not `lasting`: it is begun anew when it goes on. Once is
+    enough.
     """
     if isinstance(node.func, _Batches):
+        node.func.lasting &= lasting
         return
-    batches = _Batches(node, binding, tuple(retry or ()))
+    batches = _Batches(node, binding, lasting)
     # What a RunnableCallable calls; a test fails when it is kept elsewhere.
     node.func, node.afunc = batches, _AsyncBatches(batches)
 
@@ -50,46 +58,70 @@ def separate_calls(
 class _Batches:
     """What a node runs in place of its own function."""
 
-    def __init__(self, node: ToolNode, binding: Binding, retry: tuple[RetryPolicy, ...]) -> None:
-        self.node, self.binding, self.retry = node, binding, retry
+    def __init__(self, node: ToolNode, binding: Binding, lasting: bool) -> None:
+        self.node, self.binding, self.lasting = node, binding, lasting
         self.run: Any = node.func
         self.arun: Any = node.afunc
         self.attempts = _Attempts()
 
     def __call__(self, input: Any, config: RunnableConfig, runtime: Runtime[Any]) -> Any:
         calls, kind = self.parsed(input)
-        if not self.divides(len(calls), config):
-            return self.run(input, config=config, runtime=runtime)
-        if _in_a_loop():
-            # Tasks would need the very loop that waits here.
-            return self.run(input, config=_not_alone(config), runtime=runtime)
-        held = self.attempts.of(config, runtime, calls)
+        own = self.task_around(config, on_loop=False)
+        if own is None or not calls or _runs_alone(config, calls):
+            with _inside(config):
+                return self.run(input, config=self.undivided(config, own), runtime=runtime)
+        held = self.attempts.of(own, runtime, calls)
 
         def run_one(index: int) -> Any:
-            given, alone = self.one_of(input, kind, calls[index]), _alone(get_config(), index)
-            try:
-                return held.made(index, self.run(given, config=alone, runtime=runtime))
-            except ParentCommand as signal:
-                return held.made(index, _left(signal))
+            given, alone = self.one_of(input, kind, calls[index]), _alone(own, index)
+            with _inside(alone):
+                try:
+                    return held.made(index, self.run(given, config=alone, runtime=runtime))
+                except ParentCommand as signal:
+                    return held.made(index, _left(signal))
 
-        one = self.task_of(run_one)
-        futures = {index: one(index) for index in held.missing}
-        for index, future in futures.items():
-            held.ended[index] = _ended(future.result)
-        return self.combined(held.results(), kind)
+        with get_executor_for_config(config) as workers:
+            start = in_workers(workers)
+            with set_config_context(own.starting(start)) as context:
+                futures = context.run(self.started, run_one, held, own)
+            for index, future in futures.items():
+                held.ended[index] = _ended(future.result)
+        return self.given(own, held, kind)
 
-    def task_of(self, run_one: Callable[[int], Any]) -> Callable[[int], Any]:
-        """Make a task of a function that runs one call."""
-        make: Any = task(name=TASK, retry_policy=self.retry or None)
-        made: Callable[[int], Any] = make(run_one)
-        return made
+    def task_around(self, config: RunnableConfig, *, on_loop: bool) -> NodeTask | None:
+        """Give the task of the node, where calls can wait in it."""
+        if not self.lasting or not self._may_pause(config) or _is_inside(config):
+            return None
+        return task_of_node(self.node, config, on_loop=on_loop)
 
-    def divides(self, count: int, config: RunnableConfig) -> bool:
-        """Whether calls can wait here, and have no task of their own yet."""
-        if not self.binding.guard.pauses or not count:
-            return False
-        place = place_of(config)
-        return place is not None and not (place.pauses and count == 1)
+    def undivided(self, config: RunnableConfig, own: NodeTask | None) -> RunnableConfig:
+        """Say of calls that run together that they do, where one of them could wait."""
+        return _not_alone(config) if own is None and self._may_pause(config) else config
+
+    def _may_pause(self, config: RunnableConfig) -> bool:
+        return self.binding.guard.pauses and place_of(config) is not None
+
+    def started(
+        self, run_one: Callable[[int], Any], held: _Held, own: NodeTask
+    ) -> Mapping[int, Any]:
+        """Start a task for each call that has none."""
+        make: Any = task(name=TASK, retry_policy=own.retry or None)
+        one = make(run_one)
+        return {index: one(index) for index in held.missing}
+
+    def given(self, own: NodeTask, held: _Held, kind: str) -> Any:
+        """Give what the node gives, or raise; then nothing has to be known of the calls."""
+        ended = False
+        try:
+            results = held.results()
+            ended = True
+        except GraphInterrupt:
+            ended = True
+            raise
+        finally:
+            if ended or not own.retry:
+                self.attempts.drop(held)
+        return self.combined(results, kind)
 
     def parsed(self, input: Any) -> tuple[list[Any], str]:
         """Give the calls of an input, and in which form they came."""
@@ -130,22 +162,29 @@ class _AsyncBatches:
         batches = self.batches
         arun = batches.arun
         calls, kind = batches.parsed(input)
-        if not batches.divides(len(calls), config):
-            return await arun(input, config=config, runtime=runtime)
-        held = batches.attempts.of(config, runtime, calls)
+        own = batches.task_around(config, on_loop=True)
+        if own is None or not calls or _runs_alone(config, calls):
+            with _inside(config):
+                return await arun(input, config=batches.undivided(config, own), runtime=runtime)
+        held = batches.attempts.of(own, runtime, calls)
 
         async def run_one(index: int) -> Any:
-            given, alone = batches.one_of(input, kind, calls[index]), _alone(get_config(), index)
-            try:
-                return held.made(index, await arun(given, config=alone, runtime=runtime))
-            except ParentCommand as signal:
-                return held.made(index, _left(signal))
+            given, alone = batches.one_of(input, kind, calls[index]), _alone(own, index)
+            with _inside(alone):
+                try:
+                    return held.made(index, await arun(given, config=alone, runtime=runtime))
+                except ParentCommand as signal:
+                    return held.made(index, _left(signal))
 
-        one = batches.task_of(run_one)
-        futures = {index: one(index) for index in held.missing}
-        ended = await asyncio.gather(*futures.values(), return_exceptions=True)
+        start = at_once()
+        try:
+            with set_config_context(own.starting(start)) as context:
+                futures = context.run(batches.started, run_one, held, own)
+            ended = await asyncio.gather(*futures.values(), return_exceptions=True)
+        finally:
+            await start.end()
         held.ended.update(zip(futures, ended, strict=True))
-        return batches.combined(held.results(), kind)
+        return batches.given(own, held, kind)
 
 
 # What became of the calls
@@ -154,8 +193,8 @@ class _AsyncBatches:
 class _Held:
     """What the calls of one message gave so far, or raised."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, name: str, count: int) -> None:
+        self.name, self.count = name, count
         self.ended: dict[int, Any] = {}
         self._made: dict[int, Any] = {}
 
@@ -193,7 +232,7 @@ class _Held:
 
 
 class _Attempts:
-    """The batches of recent node tasks: a retry of the node makes no call again.
+    """The batches of node tasks that may be tried again: no call is made again then.
 
     Each call has the node's retries for itself, so what has raised by then is at the end of them.
     """
@@ -204,18 +243,23 @@ class _Attempts:
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, config: RunnableConfig, runtime: Runtime[Any], calls: Sequence[Any]) -> _Held:
+    def of(self, own: NodeTask, runtime: Runtime[Any], calls: Sequence[Any]) -> _Held:
         """Give what is known of the calls of a node's task."""
-        name = f"{config['configurable'].get('checkpoint_ns')} {calls!r}"
+        name = f"{own.name} {calls!r}"
         info = runtime.execution_info
         with self._lock:
             held = self._held.pop(name, None)
             if held is None or info is None or info.node_attempt == 1:
-                held = _Held(len(calls))
+                held = _Held(name, len(calls))
             self._held[name] = held
             if len(self._held) > self._MOST:
                 self._held.popitem(last=False)
         return held
+
+    def drop(self, held: _Held) -> None:
+        """Forget a batch."""
+        with self._lock:
+            self._held.pop(held.name, None)
 
 
 def _left(signal: ParentCommand) -> dict[str, Any]:
@@ -234,17 +278,37 @@ def _ended(result: Callable[[], Any]) -> Any:
         return error
 
 
-def _in_a_loop() -> bool:
+# Where something runs
+
+
+def _runs_alone(config: RunnableConfig, calls: Sequence[Any]) -> bool:
+    """Whether the node's task is for one call anyway, as where a `Send` starts it."""
+    place = place_of(config)
+    return place is not None and place.pauses and len(calls) == 1
+
+
+@contextmanager
+def _inside(config: RunnableConfig) -> Iterator[None]:
+    """Know in the bodies of calls that they are inside of a task for calls."""
+    token = _INSIDE.set(_task_in(config))
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+        yield
+    finally:
+        _INSIDE.reset(token)
 
 
-def _alone(config: RunnableConfig, index: int) -> RunnableConfig:
+def _is_inside(config: RunnableConfig) -> bool:
+    task_now = _task_in(config)
+    return task_now is not None and _INSIDE.get() == task_now
+
+
+def _task_in(config: RunnableConfig) -> str | None:
+    return (config.get("configurable") or {}).get("checkpoint_ns")
+
+
+def _alone(own: NodeTask, index: int) -> RunnableConfig:
     """Say that the task runs one call alone, as LangGraph says it of what a `Send` starts."""
-    return _on_path(config, (_PUSHED, index, True))
+    return _on_path(own.of_call(get_config()), (_PUSHED, index, True))
 
 
 def _not_alone(config: RunnableConfig) -> RunnableConfig:

@@ -76,7 +76,10 @@ def govern(
         govern_model_node(model, binding)
     for each in parts.tool_nodes:
         govern_tool_node(each.node, binding)
-        separate_calls(each.node, binding, each.retry)
+        separate_calls(each.node, binding, lasting=each.lasting)
+    if guard.pauses:
+        for loose in parts.tools:
+            _runs_several(loose.holder)
     for node in _found(parts):
         _LOG.info("Governed tools of %s: %s", " > ".join(node.path), ", ".join(node.tools))
     return graph
@@ -133,6 +136,14 @@ def _messages(state: Any, key: str) -> list[Any]:
         return state
     held = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
     return list(held or ())
+
+
+def _runs_several(node: Any) -> None:
+    """Say of a node that runs tools by itself that its tasks are for more than one call.
+
+    LangGraph says so only of those that no `Send` has started.
+    """
+    node.metadata = {**(node.metadata or {}), "langgraph_path": ()}
 
 
 # What was found

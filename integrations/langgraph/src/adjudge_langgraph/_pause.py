@@ -6,15 +6,17 @@ As for LangChain's agents, with the guard found in whichever tool node of the gr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
+from langgraph.types import StateSnapshot
 
 import adjudge_langchain
 from adjudge import ApprovalDecision, GovernError, PendingApproval, ToolGuard
 from adjudge_langchain.integration import binding_of
-from adjudge_langgraph._walk import walk
+from adjudge_langgraph._walk import tools_of
 
 __all__ = ["apending", "aresume", "pending", "resume"]
 
@@ -56,7 +58,7 @@ def resume(
     `graph.invoke`, whose result is given. Raises `AnswerError` for what is no answer to a call of
     this run, and then nothing runs.
     """
-    agent: Any = graph
+    agent: Any = _Distinct(graph)
     given = _guard(graph, guard)
     return adjudge_langchain.resume(agent, config, answers, guard=given, **options)
 
@@ -70,15 +72,37 @@ async def aresume(
     **options: Any,
 ) -> Any:
     """Do what `resume` does, through `graph.ainvoke`."""
-    agent: Any = graph
+    agent: Any = _Distinct(graph)
     given = _guard(graph, guard)
     return await adjudge_langchain.aresume(agent, config, answers, guard=given, **options)
 
 
+class _Distinct:
+    """A graph whose state names each interrupt once.
+
+    LangGraph names what waits in a task of a subgraph's node twice, for the one and for the other.
+    """
+
+    def __init__(self, graph: Pregel[Any, Any, Any, Any]) -> None:
+        self.invoke, self.ainvoke = graph.invoke, graph.ainvoke
+        self._graph = graph
+
+    def get_state(self, config: RunnableConfig) -> Any:
+        """Read the state."""
+        return _distinct(self._graph.get_state(config))
+
+    async def aget_state(self, config: RunnableConfig) -> Any:
+        """Do what `get_state` does, in a coroutine."""
+        return _distinct(await self._graph.aget_state(config))
+
+
+def _distinct(state: StateSnapshot) -> Any:
+    interrupts = {each.id: each for each in state.interrupts}
+    return SimpleNamespace(values=state.values, interrupts=tuple(interrupts.values()))
+
+
 def _guard(graph: Pregel[Any, Any, Any, Any], given: ToolGuard | None) -> ToolGuard:
-    parts = walk(graph)
-    tools = [tool for each in parts.tool_nodes for tool in each.node.tools_by_name.values()]
-    for tool in (*tools, *(loose.tool for loose in parts.tools)):
+    for tool in tools_of(graph):
         held = binding_of(tool)
         if held is None:
             continue

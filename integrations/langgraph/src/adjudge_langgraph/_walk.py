@@ -1,19 +1,17 @@
 """What a compiled graph is made of: its tool nodes, wherever the graph's nodes hold them.
 
-Walked are subgraphs, sequences, branches, fallbacks and what the functions of nodes refer to: the
-values in their closures, the globals that they name, attributes of these, and the objects that
-their methods belong to. What only a tool's body holds is outside, and so is what a function makes
-when it runs.
+Walked are subgraphs, sequences, branches, fallbacks and what the functions of nodes and edges refer
+to: the values in their closures and defaults, the globals that they name, attributes of these, and
+the objects that they belong to. What only a tool's body holds is outside, and so is what a function
+makes or looks up when it runs.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import MethodType
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import Runnable
@@ -21,40 +19,23 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.pregel.remote import RemoteGraph
-from langgraph.types import RetryPolicy
 
-__all__ = ["FoundNode", "LooseTool", "Parts", "Path", "walk"]
+from adjudge_langgraph._made import is_told, made_of, parts_of, values_of
+
+__all__ = ["FoundNode", "LooseTool", "Parts", "Path", "tools_of", "walk"]
 
 Path = tuple[str, ...]
 """The names of the nodes that lead to a place."""
-# Their functions run no tool by themselves, but what their nodes are made of is in them.
-_FRAMEWORK = ("langchain", "langchain_core", "langgraph", "adjudge_langchain", "adjudge_langgraph")
-_OWN = frozenset({*_FRAMEWORK, *sys.stdlib_module_names} - {"__main__"})
-_CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset)
-# Where runnables keep the runnables and functions that they are made of.
-_PARTS = (
-    "first",
-    "middle",
-    "last",
-    "steps",
-    "steps__",
-    "bound",
-    "func",
-    "afunc",
-    "mapper",
-    "runnable",
-    "fallbacks",
-    "branches",
-    "default",
-)
+_BUILT_IN = frozenset({dict, list, tuple, set, frozenset})
+_PLAIN = frozenset({str, bytes, int, float, bool, complex, type(None)})
 
 
 class FoundNode(NamedTuple):
-    """A tool node, where it is, and how often it is tried."""
+    """A tool node, where it is, and whether the graphs around keep where they are."""
 
     path: Path
     node: ToolNode
-    retry: Sequence[RetryPolicy]
+    lasting: bool
 
 
 class LooseTool(NamedTuple):
@@ -63,6 +44,8 @@ class LooseTool(NamedTuple):
     path: Path
     tool: BaseTool
     by_name: bool
+    holder: Any
+    """The graph's node."""
 
 
 @dataclass(slots=True)
@@ -81,10 +64,22 @@ class Parts:
 def walk(graph: Pregel[Any, Any, Any, Any]) -> Parts:
     """Find the parts of a graph."""
     walking = _Walk()
-    walking.enter(graph, ())
+    walking.enter(graph, (), lasting=True)
     while walking.ahead:
         walking.step(walking.ahead.popleft())
     return walking.parts
+
+
+def tools_of(graph: Pregel[Any, Any, Any, Any]) -> Iterator[BaseTool]:
+    """Give the tools of a graph as they are found, those of its own nodes first."""
+    walking = _Walk()
+    walking.enter(graph, (), lasting=True)
+    while walking.ahead:
+        walking.step(walking.ahead.popleft())
+        while walking.parts.tool_nodes:
+            yield from walking.parts.tool_nodes.pop().node.tools_by_name.values()
+        while walking.parts.tools:
+            yield walking.parts.tools.pop().tool
 
 
 class _Place(NamedTuple):
@@ -92,7 +87,8 @@ class _Place(NamedTuple):
 
     found: Any
     path: Path
-    retry: Sequence[RetryPolicy]
+    holder: Any
+    lasting: bool
     by_name: bool = False
 
 
@@ -100,96 +96,68 @@ class _Walk:
     def __init__(self) -> None:
         self.parts = Parts()
         self.ahead: deque[_Place] = deque()
-        self._seen: dict[int, Any] = {}  # held, so that no id comes twice
+        self._seen: dict[Any, Any] = {}  # held, so that no id comes twice
 
-    def enter(self, graph: Pregel[Any, Any, Any, Any], path: Path) -> None:
-        """Look at the nodes of a graph."""
+    def enter(self, graph: Pregel[Any, Any, Any, Any], path: Path, *, lasting: bool) -> None:
+        """Look at the nodes of a graph, and then at its edges."""
+        lasting = lasting and graph.checkpointer is not False
         for name, node in graph.nodes.items():
-            here = (*path, str(name))
-            self.ahead.append(_Place(node.bound, here, node.retry_policy or ()))
+            self.ahead.append(_Place(node.bound, (*path, str(name)), node, lasting))
+        for name, node in graph.nodes.items():
+            self.ahead.append(_Place(node.writers, (*path, str(name)), node, lasting))
 
     def step(self, place: _Place) -> None:
         """Look at one thing."""
         found = place.found
+        if type(found) in _BUILT_IN:
+            if self._is_new(found):
+                by_name = type(found) is dict
+                self._later(found.values() if by_name else found, place, by_name=by_name)
+        elif is_told(found):
+            self._object(found, place)
+
+    def _object(self, found: Any, place: _Place) -> None:
         if isinstance(found, BaseTool):
-            self.parts.tools.append(LooseTool(place.path, found, place.by_name))
+            self.parts.tools.append(LooseTool(place.path, found, place.by_name, place.holder))
             return
-        if id(found) in self._seen:
+        if not self._is_new(found):
             return
-        self._seen[id(found)] = found
         if isinstance(found, ToolNode):
-            self.parts.tool_nodes.append(FoundNode(place.path, found, place.retry))
+            self.parts.tool_nodes.append(FoundNode(place.path, found, place.lasting))
         elif isinstance(found, RemoteGraph):
             self.parts.remote.append(place.path)
         elif isinstance(found, Pregel):
-            self.enter(found, place.path)
+            self.enter(found, place.path, lasting=place.lasting)
         elif isinstance(found, Runnable):
             self._runnable(found, place)
         elif isinstance(found, Mapping):
-            self._later(found.values(), place, by_name=True)
-        elif isinstance(found, _CONTAINERS):
-            self._later(place.found, place)
+            self._later(values_of(found), place, by_name=True)
+        elif isinstance(found, list | tuple | set | frozenset):
+            self._later(found, place)
         else:
-            self._later(_made_of(found), place)
+            self._later(made_of(found), place)
+
+    def _is_new(self, found: Any) -> bool:
+        key: Any = id(found)
+        if isinstance(found, MethodType):
+            key = (id(found.__self__), id(found.__func__))  # made anew whenever it is looked up
+        if key in self._seen:
+            return False
+        self._seen[key] = found
+        return True
 
     def _later(self, values: Iterable[Any], place: _Place, *, by_name: bool = False) -> None:
-        self.ahead.extend(_Place(each, place.path, place.retry, by_name) for each in tuple(values))
+        ahead = [each for each in values if type(each) not in _PLAIN]
+        _, path, holder, lasting, _ = place
+        self.ahead.extend(_Place(each, path, holder, lasting, by_name) for each in ahead)
 
     def _runnable(self, found: Runnable[Any, Any], place: _Place) -> None:
         if _asks_a_model(found):
             self.parts.models.append(found)
             return
-        held = vars(found)
-        if "tools" in (held.get("kwargs") or {}):
+        if "tools" in (vars(found).get("kwargs") or {}):
             self.parts.bindings.append(found)
-        self._later((held[name] for name in _PARTS if name in held), place)
-
-
-def _made_of(found: Any) -> Iterator[Any]:
-    """Give what a function, or something like one, is made of; nothing for all else."""
-    if isinstance(found, partial):
-        yield from (found.func, *found.args, *found.keywords.values())
-    elif isinstance(found, MethodType):
-        owner = found.__self__
-        held = isinstance(owner, type | Runnable)
-        yield from (owner,) if held else getattr(owner, "__dict__", {}).values()
-        yield found.__func__
-    elif isinstance(found, FunctionType):
-        if _package(found) not in _OWN:
-            yield from _referred(found)
-    elif _package(type(found)) == "langgraph":
-        yield getattr(found, "func", None)  # a task of the functional API
-
-
-def _referred(function: FunctionType) -> Iterator[Any]:
-    """Give the values that a function reaches by name, and those of their attributes it names."""
-    names = {name for code in _codes(function.__code__) for name in code.co_names}
-    for value in _named(function, names):
-        yield value
-        if not isinstance(value, ModuleType | type | Runnable | FunctionType):
-            held = getattr(value, "__dict__", {})
-            yield from (held[name] for name in sorted(names & held.keys()))
-
-
-def _named(function: FunctionType, names: set[str]) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            continue  # not bound yet
-    for name in sorted(names & function.__globals__.keys()):
-        yield function.__globals__[name]
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _codes(each)
-
-
-def _package(found: Any) -> str:
-    return (getattr(found, "__module__", None) or "").partition(".")[0]
+        self._later(parts_of(found), place)
 
 
 def _asks_a_model(found: Any) -> bool:
