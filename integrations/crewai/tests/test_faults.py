@@ -25,8 +25,8 @@ _SPEC.loader.exec_module(_MODULE)
 DRIVER = _MODULE.CrewAIDriver
 
 
-# A run that starts over is given its finished calls again, whatever the guard makes of answers; where
-# two do so at once, it depends on which is first whether there is anything to give yet.
+# A run that starts over is given its finished calls again, whatever the guard makes of answers;
+# where two do so at once, it depends on which is first whether there is anything to give yet.
 AGAIN = {"pause.replayed-state-runs-nothing", "pause.resumed-at-once"}
 UNSEEN = {"keeps-answers-for-good": AGAIN, "runs-on-deny": AGAIN}
 # What was not judged is stopped before the body, so that these cases notice as well.
