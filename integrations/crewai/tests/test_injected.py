@@ -43,6 +43,8 @@ class Shelf(Memory):
         return MemoryRecord(content=content)
 
 
+# CrewAI's own record of a memory says when it was made, in a way that Python 3.12 advises against.
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
 @pytest.mark.parametrize("alone", [True, False])
 def test_tools_for_memory_are_governed(both, guard_of, record, tmp_path, verdict, alone):
