@@ -39,6 +39,8 @@ def pytest_configure(config):
     # Which CrewAI calls, from where the warning does not say.
     message = "ignore:Use `streamable_http_client` instead:DeprecationWarning"
     config.addinivalue_line("filterwarnings", message)
+    # Its models hold clients that nothing closes.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 class TextLLM(OpenAICompletion):
