@@ -24,7 +24,10 @@ SEAM = frozenset({"adjudge", "adjudge.integration"})
 # is made of LangChain's parts.
 BUILDS_ON = {"adjudge_langgraph": {"adjudge_langchain", "adjudge_langchain.integration"}}
 # What core imports when it is asked to, in the one module that needs it.
-OPTIONAL = {"policy/_reading/yaml_source.py": {"yaml"}}
+OPTIONAL = {
+    "policy/_patterns/linear.py": {"re2"},
+    "policy/_reading/yaml_source.py": {"yaml"},
+}
 
 each_integration = pytest.mark.parametrize("integration", integrations(), ids=lambda d: d.name)
 

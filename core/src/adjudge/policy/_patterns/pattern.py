@@ -2,20 +2,22 @@
 
 Python's engine runs them and Python's meaning holds, but for `$` in permitting position, which is
 the end of the text. A pattern that can backtrack exponentially or cubically is refused; the text
-that one may be searched in is bounded by what its cost allows. The bound on the cost is
-conservative: a few harmless patterns are refused as well.
+that one may be searched in is bounded by what its cost allows, and beyond that searched by RE2
+where it is installed. The bound on the cost is conservative: a few harmless patterns are refused
+as well.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from adjudge.policy._patterns.cost import Cost, Exponential, cost_of
 from adjudge.policy._patterns.ends import has_locked_end, with_text_ends
 from adjudge.policy._patterns.graph import TooLarge
+from adjudge.policy._patterns.linear import linear_search
 from adjudge.policy._patterns.tree import build_tree, parse
 
 __all__ = [
@@ -52,9 +54,12 @@ class SubjectTooLong(ValueError):
 
 
 class Pattern:
-    """A compiled pattern; it pickles by its text and position."""
+    """A compiled pattern; it pickles by its text and position.
 
-    __slots__ = ("_compiled", "_permitting", "_text", "max_subject")
+    `max_subject` is the number of characters that Python's engine searches.
+    """
+
+    __slots__ = ("_beyond", "_compiled", "_permitting", "_text", "max_subject")
 
     def __init__(self, text: str, *, permitting: bool) -> None:
         parsed = _parsed(text)
@@ -62,15 +67,27 @@ class Pattern:
         self._permitting = permitting
         self.max_subject = _longest_subject(_cost(parsed))
         self._compiled = re.compile(_rewritten(text, parsed) if permitting else text)
+        self._beyond: tuple[Callable[[str], bool | None] | None] | None = None
 
     def search(self, text: str) -> bool:
-        """Tell whether the pattern is found; beyond `max_subject` raises `SubjectTooLong`."""
-        if len(text) > self.max_subject:
+        """Tell whether the pattern is found.
+
+        Raises `SubjectTooLong` beyond `max_subject`, where RE2 is not installed or the pattern may
+        mean something else in it.
+        """
+        if len(text) <= self.max_subject:
+            return self._compiled.search(text) is not None
+        if self._beyond is None:
+            # Only for the first text that is too long: the translation costs milliseconds.
+            self._beyond = (linear_search(self._compiled.pattern),)
+        (search,) = self._beyond
+        found = None if search is None else search(text)
+        if found is None:
             raise SubjectTooLong(
                 f"The text has {len(text)} characters, and the pattern may be searched in "
                 f"{self.max_subject} at most."
             )
-        return self._compiled.search(text) is not None
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self._text, self._permitting))
