@@ -41,13 +41,14 @@ def test_a_text_beyond_the_bound_is_searched_by_re2(pattern, permitting, text, f
         "(?:a$|b)c",
         "a{1001}",
         "a{0,1001}",
-        "[^\\s\\S]",
         "(?:a{100}){100}",
     ],
 )
 def test_a_pattern_that_may_mean_something_else_is_not_given_to_re2(pattern):
     """Clause 11: RE2 runs what means the same in both engines, and nothing else."""
-    assert linear_search(pattern) is None
+    search = linear_search(pattern)
+
+    assert [None, None] == [search("ab"), search("\u00e9b")]
 
 
 def test_where_re2_is_not_asked_a_text_beyond_the_bound_is_an_error():
@@ -80,14 +81,22 @@ def test_a_text_that_is_no_unicode_keeps_the_bound():
     [
         *("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "[^\\n\\w]", "[\u00e0-\u00ff\\d_]"),
         *(".", "(?s:.)", "(?a:\\w)", "(?a:\\s)", "(?ai:k)"),
-        *("(?i:k)", "(?i:[^s-t\u00e9])", "(?i:\u0130)", "(?i:\u03c3)", "(?i:\u00b5)"),
+        *(
+            "[^\\s\\S]",
+            "[\u00e0-\u00ff]",
+            "(?i:k)",
+            "(?i:[^s-t\u00e9])",
+            "(?i:\u0130)",
+            "(?i:\u03c3)",
+            "(?i:\u00b5)",
+        ),
     ],
 )
 def test_a_set_has_the_same_members_in_both_engines(source):
-    """Clause 11: Python's tables decide, for every character of the first plane, and samples beyond."""
+    """Clause 11: Python's tables decide; all of the first plane is tried, and samples beyond."""
     python = re.compile(source)
     search = linear_search(f"\\A{source}\\Z")
-    every = map(chr, (*range(0xD800), *range(0xE000, 0x110000, 101)))
+    every = list(map(chr, (*range(0xD800), *range(0xE000, 0x110000, 101))))
 
     assert [] == [char for char in every if search(char) is not bool(python.fullmatch(char))]
 
@@ -104,8 +113,6 @@ def test_random_patterns_answer_alike_in_both_engines(seed):
         except re.error:
             continue
         search = linear_search(pattern)
-        if search is None:
-            continue
         for _ in range(60):
             text = "".join(
                 source.choice("ab\n \u00e9kK\u212a1") for _ in range(source.randrange(8))

@@ -8,6 +8,7 @@ in both engines.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from adjudge.policy._patterns.translation import translated
 
@@ -18,32 +19,39 @@ _MEMORY_BYTES = 64 * 1024 * 1024
 
 
 def linear_search(pattern: str) -> Callable[[str], bool | None] | None:
-    """Give a search by RE2, which answers None of a text that it cannot be asked about.
+    """Give a search by RE2; it answers None of a text that RE2 cannot be asked about.
 
-    None where RE2 is not installed, has no such pattern or may mean another by it.
+    None where RE2 is not installed.
     """
     try:
         import re2
     except ImportError:
         return None
-    translation = translated(pattern)
-    if translation is None:
-        return None
-    options = re2.Options()
-    options.max_mem = _MEMORY_BYTES
-    options.log_errors = False
-    options.never_capture = True
-    try:
-        compiled = re2.compile(translation.text, options)
-    except re2.error:
-        return None
-    ascii_only = translation.ascii_only
+
+    def compiled(*, ascii_only: bool) -> Any:
+        text = translated(pattern, ascii_only=ascii_only)
+        if text is None:
+            return None
+        options = re2.Options()
+        options.max_mem = _MEMORY_BYTES
+        options.log_errors = False
+        options.never_capture = True
+        try:
+            return re2.compile(text, options)
+        except re2.error:
+            return None
+
+    programs: dict[bool, Any] = {}
 
     def search(text: str) -> bool | None:
-        if ascii_only and not text.isascii():
+        ascii_only = text.isascii()
+        if ascii_only not in programs:
+            programs[ascii_only] = compiled(ascii_only=ascii_only)
+        program = programs[ascii_only]
+        if program is None:
             return None
         try:
-            return compiled.search(text) is not None
+            return program.search(text) is not None
         except UnicodeEncodeError:
             return None
 

@@ -78,7 +78,7 @@ class Pattern:
         if len(text) <= self.max_subject:
             return self._compiled.search(text) is not None
         if self._beyond is None:
-            # Only for the first text that is too long: the translation costs milliseconds.
+            # Not before there is such a text: most patterns never meet one.
             self._beyond = (linear_search(self._compiled.pattern),)
         (search,) = self._beyond
         found = None if search is None else search(text)
