@@ -261,6 +261,12 @@ class TestInstallation:
         setattr(handler, name, wanted)
         assert wanted is getattr(handler, name)
 
+    @pytest.mark.parametrize("name", ["on_tool_start", "on_tool_end", "on_tool_error"])
+    def test_cannot_have_others_put_in_the_place_of_its_own(self, guard_of, name):
+        """What is set on the object would run in the place of the method."""
+        with pytest.raises(GovernError, match=name):
+            setattr(AdjudgeCallbackHandler(guard_of()), name, lambda *_, **__: None)
+
     def test_cannot_be_asynchronous(self):
         """LangChain logs and drops what an asynchronous handler raises in a sync call."""
         with pytest.raises(GovernError, match="AsyncCallbackHandler"):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException, tool
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException, tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import root_validator
@@ -166,6 +166,64 @@ def test_a_bare_value_meets_the_body_s_defaults(guard_of, ran):
 
     with pytest.raises(ToolCallDenied):
         call(pay, "7", AdjudgeCallbackHandler(guard_of(rule), tools=[pay]))
+
+    assert [] == ran
+
+
+@pytest.mark.parametrize("schema", [{"type": "object", "properties": {}}, None])
+def test_other_defaults_of_the_body(guard_of, ran, schema):
+    """They are judged where LangChain reads nothing: with a dict as schema, or none."""
+
+    class Act(BaseTool):
+        name: str = "act"
+        description: str = "Act."
+
+        def _run(self, amount: int = 900) -> str:
+            ran.append(amount)
+            return "done"
+
+    made = Act(args_schema=schema)
+    rule = {"id": "big", "match": {"args.amount.gt": 500}, "decision": "deny"}
+
+    with pytest.raises(ToolCallDenied):
+        call(made, {}, AdjudgeCallbackHandler(guard_of(rule), tools=[made]))
+
+    assert [] == ran
+
+
+def test_an_instance_is_shown_as_its_text(guard_of, ran):
+    """What it holds cannot be judged, so it does not run."""
+
+    class Amounts(BaseModel):
+        amount: int
+
+    made = acting(Amounts, ran)
+
+    with pytest.raises(ToolCallDenied, match="give a dict"):
+        call(made, Amounts(amount=5), AdjudgeCallbackHandler(guard_of(), tools=[made]))
+
+    assert [] == ran
+
+
+def test_a_namesake_that_a_validator_calls(guard_of, ran):
+    """A governed tool judges itself, and no other tool that runs meanwhile."""
+    rule = {"id": "big", "match": {"args.amount.gt": 500}, "decision": "deny"}
+    guard = guard_of(rule)
+    handler = AdjudgeCallbackHandler(guard)
+    inner = acting(None, ran)
+
+    class Calling(BaseModel):
+        amount: int
+
+        @field_validator("amount")
+        @classmethod
+        def checked(cls, given: int) -> int:
+            """Have a tool of the same name look at it."""
+            call(inner, {"amount": 5000}, handler)
+            return given
+
+    with pytest.raises(ToolCallDenied):
+        call(govern(acting(Calling, ran), guard), {"amount": 1}, handler)
 
     assert [] == ran
 

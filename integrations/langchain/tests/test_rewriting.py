@@ -1,10 +1,23 @@
 """A rewriting runs as it was written, whatever names the schema knows, or it does not run."""
 
-from typing import Any
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
-from langchain_core.tools import StructuredTool
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from langchain_core.tools import StructuredTool, tool
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    create_model,
+    field_validator,
+    model_validator,
+)
 from pydantic.v1 import BaseModel as BaseModelV1
 from pydantic.v1 import Field as FieldV1
 
@@ -166,3 +179,88 @@ def test_what_a_validator_read_elsewhere_was_given(guard_of, ran):
     govern(paying(Legacy, ran), guard_of(rule, rest="deny")).invoke({"Amount": 700})
 
     assert [] == ran
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "written", "body_gets"),
+    [
+        (set[str], ["z"], ["b", "a"], {"a", "b"}),
+        (datetime, "2020-01-01", "2026-01-01T10:00:00Z", datetime.fromisoformat("2026-01-01T10Z")),
+        (UUID, str(UUID(int=1)), str(UUID(int=171)).upper(), UUID(int=171)),
+        (Path, "/a", "/tmp/b/", Path("/tmp/b")),
+        (bool, True, "false", False),
+    ],
+    ids=["set", "datetime", "uuid", "path", "bool"],
+)
+def test_a_value_that_the_schema_writes_otherwise(guard_of, ran, kind, sent, written, body_gets):
+    """Law 2: it is the value that was written, in the body's own kind."""
+
+    def act(value: Any) -> str:
+        ran.append(value)
+        return "done"
+
+    schema = create_model("Schema", value=(kind, ...))
+    made = StructuredTool(name="act", description="Act.", func=act, args_schema=schema)
+    put = {"path": "args.value", "set": written}
+    rule = {"id": "put", "match": "always", "decision": "transform", "transform": put}
+
+    govern(made, guard_of(rule)).invoke({"value": sent})
+
+    assert [body_gets] == ran
+
+
+def test_beside_a_default_that_its_own_schema_rejects(guard_of, ran):
+    """An argument that nobody sent and nobody rewrote is not read again."""
+
+    @tool
+    def pay(amount: int, note: str = None) -> str:  # type: ignore[assignment]  # noqa: RUF013
+        """Pay."""
+        ran.append((amount, note))
+        return "paid"
+
+    govern(pay, guard_of(CAP)).invoke({"amount": 700})
+
+    assert [(100, None)] == ran
+
+
+def test_of_a_bare_value(guard_of, ran):
+    """What the body fills in stays with the body, whatever the schema's own default."""
+
+    class Schema(BaseModel):
+        order: str = ""
+        amount: int = 25
+
+    def pay(order: str, amount: int = 900) -> str:
+        ran.append((order, amount))
+        return "paid"
+
+    made = StructuredTool(name="pay", description="Pay.", func=pay, args_schema=Schema)
+    put = {"path": "args.order", "set": "8"}
+    rule = {"id": "put", "match": "always", "decision": "transform", "transform": put}
+
+    govern(made, guard_of(rule)).invoke("7")
+
+    assert [("8", 900)] == ran
+
+
+def test_beside_a_secret(guard_of, ran, record):
+    """A secret in what is rewritten would be lost: the call is denied."""
+
+    class Inner(BaseModel):
+        token: Annotated[Any, BeforeValidator(lambda given: SecretStr(str(given)))]
+        amount: int
+
+    class Outer(BaseModel):
+        inner: Inner
+
+    def pay(inner: Any) -> str:
+        ran.append(inner)
+        return "paid"
+
+    made = StructuredTool(name="pay", description="Pay.", func=pay, args_schema=Outer)
+    rule = {**CAP, "match": "always", "transform": {"path": "args.inner.amount", "set": 100}}
+
+    told = govern(made, guard_of(rule)).invoke({"inner": {"token": "s", "amount": 700}})
+
+    assert "holds a secret" in told
+    assert ([], ["action.denied"]) == (ran, record.ends)

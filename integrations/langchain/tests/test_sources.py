@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool
@@ -13,6 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from pydantic import BaseModel
 
+from adjudge import GovernError
 from adjudge_langchain import AdjudgeMiddleware, govern
 
 DENIED = "[denied] not permitted by policy"
@@ -205,3 +207,22 @@ class Dynamic(AgentMiddleware):
     async def awrap_tool_call(self, request, handler):
         """Serve it."""
         return await handler(request.override(tool=self.served))
+
+
+@pytest.mark.parametrize("hosted", ["refuse", "strip"])
+def test_a_model_with_fallbacks(stage, guard_of, erase, hosted):
+    """A tool at the provider to which one of several models was bound is looked at, too."""
+    stage.script("responses", a=[])
+    bound = stage.model().bind(tools=[{"type": "web_search"}])
+    agent = create_agent(
+        bound.with_fallbacks([stage.model()]),
+        [],
+        middleware=[AdjudgeMiddleware(guard_of(), hosted=hosted)],
+    )
+
+    if hosted == "refuse":
+        with pytest.raises(GovernError, match="web_search"):
+            stage.run(agent)
+    else:
+        stage.run(agent)
+        assert [[]] == stage.offered

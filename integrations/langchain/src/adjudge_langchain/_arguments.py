@@ -23,13 +23,13 @@ from adjudge.integration import (
     Admitted,
     FrozenDict,
     InvalidArguments,
-    OpaqueValue,
     canonical_json,
     normalise,
     project,
     project_object,
     thaw,
 )
+from adjudge_langchain._rewritten import hides, took
 
 __all__ = [
     "INVALID",
@@ -39,6 +39,7 @@ __all__ = [
     "Unread",
     "check_unforged",
     "fields_of",
+    "is_closed",
     "is_own",
     "read_values",
     "validation_text",
@@ -86,6 +87,7 @@ class CallArguments:
     ) -> None:
         self._unread = unread
         self._schema = _schema_of(tool)
+        self._is_described = isinstance(tool.args_schema, dict)
         self._fields = fields_of(tool)
         self._raw = dict(sent)
         self._original = values
@@ -120,13 +122,15 @@ class CallArguments:
         projected = project_object(values)
         judged = projected
         if isinstance(self._schema, dict):
-            # LangChain does not validate against it. Whoever has the body fills in the defaults.
+            # LangChain does not validate against it.
             found = normalise(self._schema, projected, coerce=False)
             if rewritten and found.problems:
                 raise InvalidArguments(found.problems[0])
-            judged = found.args
-        elif self._unread is not None:
-            judged = project_object({**self._unread.defaults, **values})
+            judged = found.args if self._is_described else projected
+        if self._unread is not None:
+            # The body's own default counts before the schema's, which is for bodies elsewhere.
+            own = {n: each for n, each in self._unread.defaults.items() if n not in projected}
+            judged = project_object({**judged, **own})
         self._kept[canonical_json(judged)] = _Kept(values, canonical_json(projected))
         return Admitted(judged)
 
@@ -152,8 +156,10 @@ class CallArguments:
 
     def _is_no_default(self, name: str) -> bool:
         field = self._fields.get(name)
-        if field is None or field.default_factory is not None or name not in self._original:
+        if name not in self._original or (field is not None and field.default_factory is not None):
             return False
+        if field is None:
+            return True
         return _canonical({name: field.get_default()}) != _canonical({name: self._original[name]})
 
     def _rewritten(self, args: FrozenDict) -> dict[str, Any]:
@@ -163,6 +169,10 @@ class CallArguments:
             if name in self._judged and canonical_json(value) == canonical_json(self._judged[name])
         }
         fresh = self._validated(args, unchanged)
+        if self._unread is not None:
+            # The body fills in what it was not sent, and not what the schema would.
+            own = self._original.keys() | (args.keys() - unchanged)
+            fresh = {name: value for name, value in fresh.items() if name in own}
         # What nobody rewrote stays the very object that was judged: validators need not be
         # idempotent.
         return {
@@ -196,8 +206,8 @@ class CallArguments:
             field = self._fields.get(name)
             aliases = () if field is None else _aliases(field)
             sent = {key: self._raw[key] for key in (name, *aliases) if key in self._raw}
-            if not sent and name in self._original:
-                sent = {name: self._original[name]}
+            if not sent and name in self._original and self._is_no_default(name):
+                sent = {name: self._original[name]}  # defaults need not pass their own schema
             kept |= sent
         return kept
 
@@ -208,7 +218,9 @@ class CallArguments:
         was decided.
         """
         for name in changed:
-            if name not in read.values or not _took(args[name], project(read.values[name])):
+            if hides(args[name]):
+                raise InvalidArguments(f"args.{name} holds a secret, which would be lost")
+            if name not in read.values or not took(args[name], project(read.values[name])):
                 raise InvalidArguments(f"args.{name}: the tool does not take it as rewritten")
         for name in self._judged.keys() - args.keys():
             if name in read.provided:
@@ -275,25 +287,6 @@ def _read(
     return _Read(values, frozenset(provided))
 
 
-def _took(wanted: Any, got: Any) -> bool:
-    """Whether a value is the one that was written, with defaults filled in and kinds adapted."""
-    if isinstance(got, OpaqueValue):
-        return True  # a secret, which shows nothing
-    if isinstance(wanted, Mapping):
-        return isinstance(got, Mapping) and all(
-            name in got and _took(each, got[name]) for name, each in wanted.items()
-        )
-    if isinstance(wanted, list | tuple):
-        return (
-            isinstance(got, list | tuple)
-            and len(wanted) == len(got)
-            and all(map(_took, wanted, got))
-        )
-    if isinstance(wanted, int | float) and isinstance(got, int | float):
-        return wanted == got
-    return wanted == got or str(wanted) == str(got)
-
-
 def _canonical(values: Mapping[str, Any]) -> str | None:
     try:
         return canonical_json(project_object(values))
@@ -329,6 +322,16 @@ def fields_of(tool: BaseTool) -> Mapping[str, Any]:
     return {}
 
 
+def is_closed(tool: BaseTool) -> bool:
+    """Whether a tool's schema names all that its body can be sent."""
+    schema: Any = tool.args_schema
+    if not fields_of(tool):
+        return False
+    if issubclass(schema, BaseModel):
+        return bool(schema.model_config.get("extra") != "allow")
+    return bool(schema.__config__.extra != "allow")
+
+
 def check_unforged(tool: BaseTool, sent: Mapping[str, Any]) -> None:
     """Refuse a value that is sent for what is injected, under an alias of it.
 
@@ -336,7 +339,10 @@ def check_unforged(tool: BaseTool, sent: Mapping[str, Any]) -> None:
     `ArgumentsRefused`.
     """
     fields = fields_of(tool)
+    shown = visible(tool, sent)
     for name in sent:
+        if name not in shown:
+            raise ArgumentsRefused(f"a bare value stands for args.{name}, which is injected")
         meant = [
             field for field, each in fields.items() if field != name and name in _aliases(each)
         ]

@@ -98,6 +98,12 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
                 "use a second handler beside this one."
             )
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; raises `GovernError` for those by which calls could run unjudged."""
+        if name.startswith("on_tool_"):
+            _refuse(name, wanted=False)
+        super().__setattr__(name, value)
+
     def __eq__(self, other: object) -> bool:
         """Whether both judge the same calls: LangChain installs only one of equal handlers."""
         return (
@@ -190,8 +196,8 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
 
     def _is_governed(self, name: str) -> bool:
         frame = FRAME.get()
-        if frame is None or frame.reached or frame.tool.name != name:
-            return False
+        if frame is None or frame.reading or frame.tool.name != name:
+            return False  # what a validator or a body calls is another call
         held = binding_of(frame.tool)
         return held is not None and held.guard is self.guard
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import is_
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
-from langchain_core.runnables import RunnableBinding
+from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
 from langchain_core.tools import BaseTool
 
 from adjudge import GovernError
@@ -34,6 +35,11 @@ def without_hosted(request: ModelRequest[Any], binding: Binding) -> ModelRequest
 
 
 def _bound_without(model: Any, binding: Binding) -> Any:
+    if isinstance(model, RunnableWithFallbacks):
+        tried = [_bound_without(each, binding) for each in model.runnables]
+        if all(map(is_, tried, model.runnables)):
+            return model
+        return model.model_copy(update={"runnable": tried[0], "fallbacks": tried[1:]})
     if not isinstance(model, RunnableBinding):
         return model
     inner, kwargs = _bound_without(model.bound, binding), _without(model.kwargs, binding)

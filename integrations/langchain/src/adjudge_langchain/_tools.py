@@ -26,6 +26,7 @@ from adjudge_langchain._arguments import (
     OWN,
     Unread,
     check_unforged,
+    is_closed,
     is_own,
     visible,
 )
@@ -299,11 +300,11 @@ class _Door:
         shown = visible(tool, rest)
         injected = {name: value for name, value in rest.items() if name not in shown}
         begun = frame.begun
-        if begun and not args:
+        if begun and not args and is_closed(tool):
             return _Values(shown, (), injected, own, None)
         body = body_of(tool, in_loop=self.in_loop)
         names = names_of(body)
-        first = (first_name(tool),) if begun or takes_one(tool) else ()
+        first = (first_name(tool, frame.sent),) if args and (begun or takes_one(tool)) else ()
         positions = (*first, *names[len(first) :])[: len(args)]
         positions += tuple(f"__arg{i + 1}" for i in range(len(positions), len(args)))
         named = dict(zip(positions, args, strict=True)) | shown
@@ -328,8 +329,9 @@ def _config_names(method: Callable[..., Any]) -> frozenset[str]:
         hints = typing.get_type_hints(method)
     except (NameError, TypeError):
         return frozenset()  # and LangChain hands over none
-    wanted = (RunnableConfig, RunnableConfig | None)
-    return frozenset(name for name, hint in hints.items() if hint in wanted and name != "return")
+    # It hands it over in the first that is annotated so. `RunnableConfig | None` is an argument,
+    # which takes what a model sends. A test fails if that moves.
+    return frozenset([name for name, hint in hints.items() if hint is RunnableConfig][:1])
 
 
 def _seen(values: Mapping[str, Any]) -> str:

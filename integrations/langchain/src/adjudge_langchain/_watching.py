@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from typing import Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, Tool
 from pydantic import BaseModel, create_model
 from pydantic.v1 import create_model as create_model_v1
 
@@ -27,6 +27,7 @@ from adjudge_langchain._arguments import (
     Unread,
     check_unforged,
     fields_of,
+    is_closed,
     read_values,
     validation_text,
     visible,
@@ -36,7 +37,6 @@ from adjudge_langchain._bodies import (
     first_name,
     names_of,
     sent_to,
-    takes_one,
     unread_values,
 )
 
@@ -65,18 +65,26 @@ class KnownTool:
         values = read_values(self._schema, sent)
         return {name: value for name, value in values.items() if name not in self._injected}
 
-    def unread(self) -> Unread:
-        """Say what the body makes of a bare value."""
+    def unread(self, sent: Mapping[str, Any], *, bare: bool) -> Unread | None:
+        """Say what the body makes of values that no schema reads; None where one does."""
         tool = self.tool
-        first = first_name(tool)
+        by_position = bare or isinstance(tool, Tool)
+        if not by_position and is_closed(tool):
+            return None
+        first = (first_name(tool, sent),) if by_position else ()
         sync, in_loop = (
-            unread_values(tool, body, (first,), {*OWN, *names_of(body)[:1]})
+            unread_values(tool, body, first, {*OWN, *(names_of(body)[:1] if first else ())})
             for body in (body_of(tool), body_of(tool, in_loop=True))
         )
         problem = sync.problem or in_loop.problem
-        if sync.defaults != in_loop.defaults:
-            problem = "a bare value meets other defaults in the tool's function and its coroutine"
-        return Unread(sync.defaults, problem)
+        both = {**in_loop.defaults, **sync.defaults}
+        if both != {**sync.defaults, **in_loop.defaults}:
+            problem = "the tool's function and its coroutine have other defaults"
+        return Unread(both, problem)
+
+    def is_instance(self, text: str) -> bool:
+        """Whether a text is how an instance of the schema looks, which LangChain takes as well."""
+        return any(text.startswith(f"{name}=") for name in fields_of(self.tool))
 
 
 def known_tools(tools: Iterable[BaseTool]) -> dict[tuple[str, str], KnownTool]:
@@ -101,7 +109,7 @@ class Reading:
     def __init__(self, known: KnownTool | None, given: Any, *, is_namesake: bool) -> None:
         self.rejected: Exception | None = None
         """What the schema raises, for the framework to answer."""
-        self._known, self._read = known, False
+        self._known, self._given, self._read = known, given, False
         self._bare = not isinstance(given, Mapping)
         self._is_namesake = is_namesake
         if known is None:
@@ -120,9 +128,11 @@ class Reading:
         if known is None:
             return Admitted(args)
         check_unforged(known.tool, self.sent)
-        unread = known.unread() if self._bare or takes_one(known.tool) else None
+        if self._bare and known.is_instance(str(self._given)):
+            raise ArgumentsRefused("an instance is shown as its text alone; give a dict")
+        unread = known.unread(self.sent, bare=self._bare)
         try:
-            values = dict(self.sent) if unread is not None else known.read(self.sent)
+            values = dict(self.sent) if self._bare else known.read(self.sent)
         except INVALID as error:
             self.rejected = error
             raise InvalidArguments(validation_text(error)) from None
