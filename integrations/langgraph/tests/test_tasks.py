@@ -4,20 +4,24 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from graph_desk import GO, ONE, answers_to, builder_of, graph_of, run, told
-from langchain_core.messages import AIMessage
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import RetryPolicy
+from langgraph.types import Command, RetryPolicy, Send
 
+import adjudge_langchain
 from adjudge import CallContext, Principal
 from adjudge_langgraph import govern, governed_tool_node, pending, resume
 
@@ -78,6 +82,109 @@ class TestRunAnew:
 
         assert ([("small", 1)], ["cannot_pause"]) == (ran, record.codes())
         assert [] == pending(graph, ONE)
+
+    @pytest.mark.parametrize("fan_out", [False, True], ids=["one-task", "fan-out"])
+    def test_in_a_graph_that_keeps_nothing(self, pausing, note, pay, ran, record, fan_out):
+        """A graph that is also elsewhere waits nowhere inside of one that is begun anew."""
+        desk = builder_of(ToolNode([note, pay]), NOTE, PAY, fan_out=fan_out).compile()
+        begun_anew = StateGraph(MessagesState).add_node("desk", desk).add_edge(START, "desk")
+        builder = StateGraph(MessagesState).add_node("elsewhere", desk)
+        builder.add_node("anew", begun_anew.compile(checkpointer=False)).add_edge(START, "anew")
+        graph = govern(builder.compile(checkpointer=InMemorySaver()), pausing())
+        run(graph)
+
+        assert ([("note", "x")], ["cannot_pause"]) == (ran, record.codes())
+
+    def test_by_a_second_node_with_the_same_tools(self, pausing, note, pay, ran, record):
+        """Each node that runs governed tools by hand is known, though all hold one mapping."""
+        guard = pausing()
+        tools = {each.name: adjudge_langchain.govern(each, guard) for each in (note, pay)}
+
+        def first(state: MessagesState) -> Any:
+            return {"messages": [tools["note"].invoke(_call(*NOTE))]}
+
+        def second(state: MessagesState) -> Any:
+            return {
+                "messages": [tools[name].invoke(_call(name, args)) for name, args in (NOTE, PAY)]
+            }
+
+        builder = StateGraph(MessagesState).add_node("first", first).add_node("second", second)
+        builder.add_edge(START, "first")
+        builder.add_conditional_edges("first", lambda state: [Send("second", state)], ["second"])
+        graph = govern(builder.compile(checkpointer=InMemorySaver()), guard)
+        run(graph)
+
+        assert ([NOTE_RAN, NOTE_RAN], ["cannot_pause"]) == (ran, record.codes())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_call_begins_after_one_that_raised(pausing, ran, workers):
+    """Law 1: of calls that wait for a thread none begins, as in the pool of the node itself."""
+    never = threading.Event()
+
+    @tool
+    def bad(text: str) -> str:
+        """Raise."""
+        ran.append(text)
+        raise ValueError(text)
+
+    @tool
+    def slow(text: str) -> str:
+        """Take a while."""
+        ran.append(text)
+        never.wait(0.2)
+        return text
+
+    def count(guard: Any) -> int:
+        ran.clear()
+        node = ToolNode([bad, slow])
+        calls = [("slow", {"text": str(number)}) for number in range(1, 6)]
+        builder = builder_of(node, ("bad", {"text": "0"}), *calls)
+        graph = builder.compile(checkpointer=InMemorySaver())
+        graph = graph if guard is None else govern(graph, guard)
+        with pytest.raises(ValueError, match="0"):
+            run(graph, config={**ONE, "max_concurrency": workers})
+        return len(ran)
+
+    assert count(None) in range(1, 6)
+    assert count(pausing()) in range(1, 6)
+
+
+class Connection:
+    """Something that cannot be kept."""
+
+    def __reduce__(self) -> Any:
+        """Refuse."""
+        raise TypeError
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Stay the same."""
+        return self
+
+
+class Connected(MessagesState):
+    """A state with something in it that is not kept."""
+
+    connection: Annotated[Any, UntrackedValue]
+
+
+@in_any_style
+def test_what_no_checkpointer_keeps(pausing, in_loop):
+    """Law 1: a tool may put into an untracked channel what cannot be serialised."""
+
+    @tool
+    def connect(call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Connect."""
+        answer = ToolMessage("connected", tool_call_id=call_id)
+        return Command(update={"connection": Connection(), "messages": [answer]})
+
+    builder: Any = StateGraph(Connected).add_node("tools", ToolNode([connect]))
+    builder.add_node("model", lambda state: {"messages": [_asking(("connect", {}))]})
+    builder.add_node("end", lambda state: {"messages": [type(state["connection"]).__name__]})
+    builder.add_edge(START, "model").add_edge("model", "tools").add_edge("tools", "end")
+    graph = govern(builder.compile(checkpointer=InMemorySaver()), pausing())
+
+    assert "Connection" == run(graph, in_loop=in_loop)["messages"][-1].content
 
 
 @in_any_style
@@ -159,11 +266,11 @@ NOTE_RAN = ("note", "x")
 
 
 def _asking(*calls: Any) -> AIMessage:
-    made: Any = [
-        {"type": "tool_call", "name": name, "args": args, "id": str(index)}
-        for index, (name, args) in enumerate(calls)
-    ]
-    return AIMessage("", tool_calls=made)
+    return AIMessage("", tool_calls=[_call(*each, str(index)) for index, each in enumerate(calls)])
+
+
+def _call(name: str, args: Any, call_id: str = "0") -> Any:
+    return {"type": "tool_call", "name": name, "args": args, "id": call_id}
 
 
 class TestWhatIsSeen:
@@ -186,6 +293,24 @@ class TestWhatIsSeen:
         run(graph)
 
         assert ["tools", "tools"] == seen
+
+    def test_of_a_model_that_is_told_of_tools(self, pausing, note):
+        """What a stream says of the node that asks the model is as ungoverned."""
+        tools = [note]
+
+        def seen(guard: Any) -> Any:
+            model = GenericFakeChatModel(messages=iter([AIMessage("hello")]))
+
+            def ask(state: MessagesState) -> Any:
+                return {"messages": [model.bind(told_of=len(tools)).invoke(state["messages"])]}
+
+            builder = StateGraph(MessagesState).add_node("model", ask).add_edge(START, "model")
+            graph = builder.add_node("tools", ToolNode(tools)).compile(checkpointer=InMemorySaver())
+            graph = graph if guard is None else govern(graph, guard)
+            streamed = graph.stream(GO, ONE, stream_mode="messages")
+            return [told_of["langgraph_path"] for _, told_of in streamed]
+
+        assert seen(None) == seen(pausing()) != []
 
     @pytest.mark.parametrize("fan_out", [False, True], ids=["one-task", "fan-out"])
     def test_of_tools_in_streams(self, pausing, note, fan_out):

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -29,7 +30,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from adjudge_langchain.integration import Binding, place_of
-from adjudge_langgraph._tasks import NodeTask, at_once, in_workers, task_of_node
+from adjudge_langgraph._tasks import InWorkers, NodeTask, at_once, task_of_node
 
 __all__ = ["separate_calls"]
 
@@ -80,12 +81,13 @@ class _Batches:
                 except ParentCommand as signal:
                     return held.made(index, _left(signal))
 
-        with get_executor_for_config(config) as workers:
-            start = in_workers(workers)
+        with get_executor_for_config(config) as workers, InWorkers(workers) as start:
             with set_config_context(own.starting(start)) as context:
                 futures = context.run(self.started, run_one, held, own)
             for index, future in futures.items():
-                held.ended[index] = _ended(future.result)
+                held.ended[index] = ended = _ended(future.result)
+                if _ends_all(ended):
+                    start.stop()
         return self.given(own, held, kind)
 
     def task_around(self, config: RunnableConfig, *, on_loop: bool) -> NodeTask | None:
@@ -193,19 +195,19 @@ class _AsyncBatches:
 class _Held:
     """What the calls of one message gave so far, or raised."""
 
-    def __init__(self, name: str, count: int) -> None:
-        self.name, self.count = name, count
+    def __init__(self, name: str, count: int, untracked: Collection[str]) -> None:
+        self.name, self.count, self._untracked = name, count, untracked
         self.ended: dict[int, Any] = {}
         self._made: dict[int, Any] = {}
 
     def made(self, index: int, result: Any) -> Any:
-        """Put down what a call gave just now.
+        """Put down what a call gave just now, and give what the checkpointer is to keep of it.
 
         In an event stream, a task's result does not reach its caller in older releases of 1.2:
         https://github.com/langchain-ai/langgraph/blob/1.2.16/libs/langgraph/langgraph/pregel/_retry.py
         """
         self._made[index] = result
-        return result
+        return _kept(result, self._untracked)
 
     @property
     def missing(self) -> list[int]:
@@ -216,9 +218,8 @@ class _Held:
         """Give all results in order, or raise: an error first, then what waits, all at once."""
         ended = [self._result(index) for index in range(self.count)]
         raised = [each for each in ended if isinstance(each, BaseException)]
-        for error in raised:
-            if not isinstance(error, GraphInterrupt):
-                raise error
+        for error in filter(_ends_all, raised):
+            raise error
         if raised:
             raise GraphInterrupt(tuple(asked for each in raised for asked in each.args[0]))
         for each in ended:
@@ -227,8 +228,8 @@ class _Held:
         return ended
 
     def _result(self, index: int) -> Any:
-        result = self.ended[index]
-        return self._made.get(index) if result is None else result
+        ended = self.ended[index]
+        return ended if isinstance(ended, BaseException) else self._made.get(index, ended)
 
 
 class _Attempts:
@@ -250,7 +251,7 @@ class _Attempts:
         with self._lock:
             held = self._held.pop(name, None)
             if held is None or info is None or info.node_attempt == 1:
-                held = _Held(name, len(calls))
+                held = _Held(name, len(calls), own.untracked)
             self._held[name] = held
             if len(self._held) > self._MOST:
                 self._held.popitem(last=False)
@@ -260,6 +261,16 @@ class _Attempts:
         """Forget a batch."""
         with self._lock:
             self._held.pop(held.name, None)
+
+
+def _kept(result: Any, untracked: Collection[str]) -> Any:
+    """Leave out what LangGraph itself keeps in no checkpoint, and what may not be able to be."""
+    if isinstance(result, list):
+        return [_kept(each, untracked) for each in result]
+    if not untracked or not isinstance(result, Command) or not isinstance(result.update, Mapping):
+        return result
+    update = {name: each for name, each in result.update.items() if name not in untracked}
+    return replace(result, update=update)
 
 
 def _left(signal: ParentCommand) -> dict[str, Any]:
@@ -276,6 +287,11 @@ def _ended(result: Callable[[], Any]) -> Any:
         return result()
     except BaseException as error:
         return error
+
+
+def _ends_all(ended: Any) -> bool:
+    """Whether the node raises for a call: then none begins after it, as in the node's own pool."""
+    return isinstance(ended, BaseException) and not isinstance(ended, GraphInterrupt)
 
 
 # Where something runs

@@ -74,14 +74,14 @@ def govern(
     check_bindings(parts.bindings, binding)
     for model in parts.models:
         govern_model_node(model, binding)
-    for each in parts.tool_nodes:
-        govern_tool_node(each.node, binding)
-        separate_calls(each.node, binding, lasting=each.lasting)
-    if guard.pauses:
-        for loose in parts.tools:
-            _runs_several(loose.holder)
-    for node in _found(parts):
-        _LOG.info("Governed tools of %s: %s", " > ".join(node.path), ", ".join(node.tools))
+    for held in parts.tool_nodes:
+        govern_tool_node(held.node, binding)
+        separate_calls(held.node, binding, lasting=held.lasting)
+    if guard.pauses and any(binding_of(loose.tool) is not None for loose in parts.tools):
+        for node in parts.others:
+            _runs_several(node)
+    for each in _found(parts):
+        _LOG.info("Governed tools of %s: %s", " > ".join(each.path), ", ".join(each.tools))
     return graph
 
 
@@ -170,8 +170,9 @@ def _check(parts: Parts, binding: Binding) -> None:
     in_nodes = {name for each in parts.tool_nodes for name in each.node.tools_by_name}
     for loose in parts.tools:
         name = loose.tool.name
-        # The tools of a tool node are told to models in lists; a mapping is for calling them.
-        told = name in in_nodes and not loose.by_name
+        # The tools of a tool node are told to models in lists; a mapping is for calling them, and
+        # so is a chain.
+        told = name in in_nodes and not loose.run
         if told or name in binding.ungoverned:
             continue
         held = binding_of(loose.tool)

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import getattr_static
 from types import (
+    BuiltinMethodType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any
@@ -23,7 +25,7 @@ from typing import Any
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 
-__all__ = ["is_told", "made_of", "parts_of", "values_of"]
+__all__ = ["is_told", "items_of", "made_of", "parts_of", "values_of"]
 
 # Their functions run no tool by themselves, but what their nodes are made of is in them.
 _FRAMEWORK = ("langchain", "langchain_core", "langgraph", "adjudge_langchain", "adjudge_langgraph")
@@ -71,13 +73,29 @@ def values_of(found: Mapping[Any, Any]) -> tuple[Any, ...]:
         return ()
 
 
+def items_of(found: Iterable[Any]) -> tuple[Any, ...]:
+    """Give the items of a list or the like; none of one that cannot give them now."""
+    try:
+        return tuple(found)
+    except Exception:
+        return ()
+
+
 def parts_of(found: Runnable[Any, Any]) -> Iterator[Any]:
-    """Give what a runnable is made of."""
+    """Give what a runnable runs, one by one."""
     held = vars(found)
-    yield from (held[name] for name in _PARTS if name in held)
-    package = _package(type(found))
-    if package not in _OWN and not isinstance(found, BaseLanguageModel):
-        yield from _object(found)
+    for name in _PARTS:
+        yield from _each(held.get(name))
+
+
+def _each(part: Any) -> Iterator[Any]:
+    if isinstance(part, Mapping):
+        part = values_of(part)
+    if isinstance(part, list | tuple):
+        for each in part:
+            yield from _each(each)
+    else:
+        yield part
 
 
 def made_of(found: Any) -> Iterator[Any]:
@@ -86,6 +104,8 @@ def made_of(found: Any) -> Iterator[Any]:
         yield from (found.func, *found.args, *found.keywords.values())
     elif isinstance(found, MethodType):
         yield from _method(found)
+    elif isinstance(found, BuiltinMethodType | MethodWrapperType):
+        yield found.__self__
     elif isinstance(found, FunctionType):
         yield from found.__dict__.values()  # with what it wraps, or chooses from
         if _package(found) not in _OWN:
@@ -93,7 +113,7 @@ def made_of(found: Any) -> Iterator[Any]:
     elif _package(type(found)) in _OWN:
         yield getattr_static(found, "__wrapped__", None)  # of `functools.cache`
         yield _static(found, "func")  # a task of the functional API
-    elif not isinstance(found, (type, ModuleType)):
+    elif not isinstance(found, (type, ModuleType, BaseLanguageModel)):
         yield from _object(found)
 
 
@@ -102,12 +122,12 @@ def _method(found: MethodType) -> Iterator[Any]:
     yield function
     if isinstance(owner, (type, Runnable)):
         yield owner
-        return
-    yield from _held(owner)
+    else:
+        yield from _held(owner)
     if isinstance(owner, tuple):
         yield from owner  # where the branches of a graph have their function
     if isinstance(function, FunctionType) and _package(function) not in _OWN:
-        yield from _within(owner, _names(function), set())
+        yield from _within(owner, _names(function))
 
 
 def _object(found: Any) -> Iterator[Any]:
@@ -139,33 +159,54 @@ def _referred(function: FunctionType) -> Iterator[Any]:
     """Give the values that a function reaches by name, and by the names of their attributes."""
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
-    names, seen = _names(function), set[int]()
+    names = _names(function)
     for value in _named(function, names):
         yield value
-        yield from _within(value, names, seen)
+        if is_told(value) and not isinstance(value, FunctionType | Runnable):
+            yield from _within(value, names)
 
 
-def _within(value: Any, names: Iterable[str], seen: set[int]) -> Iterator[Any]:
+def _within(value: Any, names: Iterable[str]) -> Iterator[Any]:
     """Give the attributes of a value that a function names, those of theirs, and so on."""
-    if id(value) in seen or not is_told(value) or isinstance(value, FunctionType | Runnable):
-        return
-    seen.add(id(value))
-    if isinstance(value, (type, ModuleType)) and _package(value) in _OWN:
-        return
-    for name in names:
-        held = _static(value, name)
-        if held is _NONE:
+    ahead, seen = [value], dict[int, Any]()  # held, so that no id comes twice
+    while ahead:
+        value = ahead.pop()
+        if id(value) in seen or (_is_named(value) and _package(value) in _OWN):
             continue
-        if not is_told(held):
-            continue
-        if isinstance(held, property) and held.fget is not None:
-            held = held.fget
-        if isinstance(held, FunctionType) and not isinstance(value, (type, ModuleType)):
-            held = MethodType(held, value)
-        elif isinstance(held, staticmethod | classmethod):
-            held = held.__func__
-        yield held
-        yield from _within(held, names, seen)
+        seen[id(value)] = value
+        for held in (each for name in names for each in _statics(value, name)):
+            yield held
+            if not isinstance(held, FunctionType | MethodType | Runnable):
+                ahead.append(held)
+
+
+def _statics(value: Any, name: str) -> Iterator[Any]:
+    """Look an attribute up without running anything, and what it takes the place of."""
+    found = [_static(value, name)]
+    for kind in value.__mro__ if isinstance(value, type) else type(value).__mro__:
+        held = vars(kind).get(name)
+        if isinstance(held, FunctionType | property | staticmethod | classmethod):
+            found.append(held)
+    for held in found:
+        if held is not _NONE and is_told(held):
+            yield _bound(held, value)
+
+
+def _bound(held: Any, value: Any) -> Any:
+    """Give what a function would get that reads the attribute, but for what has to be run."""
+    if isinstance(held, property) and held.fget is not None:
+        held = held.fget
+    if isinstance(held, classmethod) and isinstance(held.__func__, FunctionType):
+        return MethodType(held.__func__, value if isinstance(value, type) else type(value))
+    if isinstance(held, staticmethod | classmethod):
+        return held.__func__
+    if isinstance(held, FunctionType) and not _is_named(value):
+        return MethodType(held, value)
+    return held
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, (type, ModuleType))
 
 
 def _static(value: Any, name: str) -> Any:

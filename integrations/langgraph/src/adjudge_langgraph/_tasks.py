@@ -14,12 +14,13 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.channels import UntrackedValue
 from langgraph.types import RetryPolicy
 
-__all__ = ["NodeTask", "Started", "at_once", "in_workers", "task_of_node"]
+__all__ = ["InWorkers", "NodeTask", "Started", "at_once", "task_of_node"]
 
 _CALL = "__pregel_call"
 # What LangGraph tells whoever looks at a run: where a call is made, for streams and traces.
@@ -37,6 +38,8 @@ class NodeTask:
     config: RunnableConfig
     retry: Sequence[RetryPolicy]
     """How often LangGraph tries the node."""
+    untracked: frozenset[str]
+    """The channels of its graph that no checkpointer keeps."""
 
     @property
     def name(self) -> str:
@@ -80,7 +83,11 @@ def task_of_node(
         return None  # the last is so for a task of the functional API
     if graph is None or graph.checkpointer is None or iscoroutinefunction(schedule) != on_loop:
         return None
-    return NodeTask(config, tuple(around.retry_policy or graph.retry_policy or ()))
+    channels: Mapping[str, Any] = graph.specs
+    untracked = (name for name, each in channels.items() if isinstance(each, UntrackedValue))
+    return NodeTask(
+        config, tuple(around.retry_policy or graph.retry_policy or ()), frozenset(untracked)
+    )
 
 
 # How the tasks of calls are started: by no worker of the graph, all of which may be waiting for
@@ -114,13 +121,30 @@ def at_once() -> Started:
     return Started()
 
 
-def in_workers(workers: Executor) -> Callable[..., Future[Any]]:
-    """Start tasks in these workers."""
+class InWorkers:
+    """The tasks of calls in the threads of a pool."""
 
-    def start(function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
-        return workers.submit(function, *args, **_own(options))
+    def __init__(self, workers: Executor) -> None:
+        self._workers = workers
+        self._futures: list[Future[Any]] = []
 
-    return start
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Begin no more where not all could be started."""
+        if error is not None:
+            self.stop()
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
+        """Start one, as soon as a thread is free."""
+        self._futures.append(self._workers.submit(function, *args, **_own(options)))
+        return self._futures[-1]
+
+    def stop(self) -> None:
+        """Begin no more of them."""
+        for each in self._futures:
+            each.cancel()
 
 
 def _own(options: Mapping[str, Any]) -> dict[str, Any]:
