@@ -163,14 +163,18 @@ def test_scoped_hooks_of_a_task_do_not_hide_ours(stage, guard_of, erase, ran):
 
     class Scoped(Agent):
         def create_agent_executor(self, tools: Any = None, task: Any = None) -> None:
-            self._scope = scoped_hooks()
-            self._scope.__enter__()
+            scopes.append(scoped_hooks())
+            scopes[-1].__enter__()
             super().create_agent_executor(tools, task)
 
+    scopes = []
     stage.script(a=[ERASE])
     plain = stage.agent(tools=[tool(erase)])
     agent = Scoped(role="a", goal="x", backstory="x", llm=plain.llm, tools=[tool(erase)])
     govern(stage.crew(agent), guard_of(NO)).kickoff()
+    for scope in scopes:
+        with contextlib.suppress(ValueError):  # CrewAI ran the task in a context of its own
+            scope.__exit__(None, None, None)
     assert [] == ran
 
 

@@ -6,7 +6,7 @@ from crewai.hooks.dispatch import register, unregister
 from crewai.tools import ToolFailure, tool
 
 from adjudge import ApprovalDecision, CallContext, Principal
-from adjudge_crewai import adjudge_hooks, govern
+from adjudge_crewai import adjudge_hooks, govern, governed
 
 NO = {"id": "no", "match": {"tool": "erase"}, "decision": "deny", "reason": "notes are kept"}
 ERASE = ("erase", '{"name": "a"}')
@@ -134,3 +134,20 @@ def test_a_hook_that_calls_a_tool_gets_no_others_result(both, guard_of, erase, r
         unregister(InterceptionPoint.POST_TOOL_CALL, after)
     assert ["erased b", "erased b"] == told
     assert [("a", False), ("b", False), ("b", False)] == ran
+
+
+@pytest.mark.parametrize("way", ["set", "copied"])
+def test_a_cache_function_put_in_later_keeps_nothing_unjudged(both, guard_of, erase, ran, way):
+    """What decides about a cache, set on a decorated tool as CrewAI shows it, is asked by us."""
+
+    def always(*_):
+        return True
+
+    both.script(a=[ERASE, ("erase", '{"name": "b"}'), ERASE])
+    made = governed(guard_of())(erase)
+    if way == "set":
+        made.cache_function = always
+    else:
+        made = made.model_copy(update={"cache_function": always})
+    both.crew(both.agent(tools=[made]), fields={"cache": True}).kickoff()
+    assert ["a", "b", "a"] == [name for name, _ in ran]

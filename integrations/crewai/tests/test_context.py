@@ -123,3 +123,34 @@ def test_crews_at_once_have_callers_of_their_own(stage, guard_of, ran):
 
     asyncio.run(everybody())
     assert sorted((user, user) for user in users for _ in range(2)) == sorted(ran)
+
+
+@pytest.mark.parametrize("outer", ["block", "crew"])
+def test_the_innermost_says_who_is_calling(both, guard_of, erase, ran, outer):
+    """A block inside of a block or a crew, with a context of its own, is under that alone."""
+    guard = guard_of({**ANA, "id": "ask", "match": {"tool": "ask"}}, ANA, rest="deny")
+
+    def ask(question: str) -> str:
+        """Ask the other crew."""
+        with adjudge_hooks(guard, context=bob):
+            return both.crew(both.agent("b", tools=[tool(erase)])).kickoff().raw
+
+    both.script(a=[("ask", '{"question": "?"}')], b=[ERASE])
+    if outer == "crew":
+        govern(both.crew(both.agent(tools=[tool(ask)])), guard, context=ana).kickoff()
+    else:
+        with adjudge_hooks(guard, context=ana):
+            ask("?")
+    assert "b is done." in both.said or outer == "block"
+    assert [] == ran
+
+
+def test_a_stream_that_leaves_its_block_knows_who_is_calling(both, guard_of, erase, ran):
+    """A governed crew that was told in a block who calls knows it when its stream is read."""
+    both.script(a=[ERASE])
+    guard = guard_of(ANA, rest="deny")
+    crew = govern(both.crew(both.agent(tools=[tool(erase)]), fields={"stream": True}), guard)
+    with adjudge_hooks(guard, context=ana):
+        stream = crew.kickoff()
+    list(stream)
+    assert [("a", False)] == ran

@@ -1,14 +1,16 @@
 """No way past the gate on the tool itself, and nothing judged but what the body gets."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from crewai.tools import BaseTool, ToolFailure, tool
+from crewai.tools.base_tool import Tool
 from crewai.tools.structured_tool import CrewStructuredTool
-from pydantic import AliasChoices, AliasPath, BaseModel, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
 from adjudge import GovernError
-from adjudge_crewai import govern, governed
+from adjudge_crewai import adjudge_hooks, govern, governed
 
 BIG = {"id": "big", "match": {"tool": "pay", "args.amount.gt": 100}, "decision": "deny"}
 
@@ -149,6 +151,78 @@ def test_a_copy_of_a_governed_tool_is_the_same_call(pay, guard_of, ran, record):
     assert [] == ran
 
 
+@pytest.mark.parametrize("way", ["updated", "set"])
+@pytest.mark.parametrize("kind", ["function", "class"])
+def test_a_copy_under_another_name_is_judged_by_that(pay, payer, guard_of, ran, kind, way):
+    """A copy that the model knows by another name does not run by the rules of the first."""
+    rule = {"id": "pay", "match": {"tool": "pay"}, "decision": "allow"}
+    made = govern(tool(pay) if kind == "function" else payer(), guard_of(rule, rest="deny"))
+    if way == "updated":
+        copy = made.model_copy(update={"name": "refund"})
+    else:
+        copy = made.model_copy()
+        copy.name = "refund"
+    assert denied(copy.run(to="a"))
+    assert denied(copy.to_structured_tool().invoke({"to": "a"}))
+    assert [] == ran
+    assert "paid" == made.run(to="a")
+
+
+def test_a_tool_made_of_a_governed_function_keeps_its_guard(both, pay, guard_of, ran):
+    """Neither a block nor another guard takes the place of the guard before the function."""
+    guard = guard_of(rest="deny")
+    made = Tool.from_langchain(govern(tool(pay), guard))
+    both.script(a=[("pay", '{"to": "a"}')])
+    with adjudge_hooks(guard):
+        both.crew(both.agent(tools=[made])).kickoff()
+    assert denied(made.run(to="a"))
+    assert denied(govern(made, guard_of()).run(to="a"))
+    assert [] == ran
+
+
+def test_a_body_is_the_one_that_its_class_has_by_then(payer, guard_of, ran):
+    """A body that a test of the application puts into the class runs in place of the real one."""
+    made = govern(payer(), guard_of())
+
+    def patched(self, to: str, amount: int = 1) -> str:
+        return "patched"
+
+    with mock.patch.object(payer, "_run", patched):
+        assert "patched" == made.run(to="a")
+        assert "patched" == govern(payer(), guard_of()).run(to="a")
+    assert [] == ran
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_a_body_may_be_bound_otherwise(guard_of, kind):
+    """A body that is a static method or one of its class runs as it would ungoverned."""
+
+    class Payer(BaseTool):
+        name: str = "pay"
+        description: str = "Pay somebody."
+        _run = (
+            staticmethod(lambda to: to) if kind is staticmethod else classmethod(lambda _, to: to)
+        )
+
+    assert "a" == Payer().run(to="a") == govern(Payer(), guard_of()).run(to="a")
+
+
+def test_a_body_may_take_more_values_than_it_gets(guard_of):
+    """A body with `*args` that nothing is left for is called as it would be ungoverned."""
+
+    class Payer(BaseTool):
+        name: str = "pay"
+        description: str = "Pay somebody."
+
+        def _run(self, to: str, *args: Any, **kwargs: Any) -> str:
+            return to
+
+    governed_tool = govern(Payer(), guard_of())
+    assert "a" == governed_tool.run("a")
+    with pytest.raises(TypeError, match="has no name"):
+        governed_tool.run("a", "b")
+
+
 def test_a_default_of_the_body_is_judged(pay, payer, guard_of, ran):
     """However a tool is called, what its body fills in is judged like what it was given."""
     for made in (govern(tool(pay), guard_of(BIG)), govern(payer(), guard_of(BIG))):
@@ -188,6 +262,21 @@ def test_what_came_under_an_alias_was_given(guard_of, ran, kind):
     assert denied(made.run(sum=[700] if kind == "path" else 700))
     assert "paid" == made.run()
     assert [{"amount": 25}] == ran
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_name_that_validation_ignores_was_not_given(guard_of, ran, by_name):
+    """A default does not pass for given where the model sent the field's name, not its alias."""
+
+    class Pay(BaseModel):
+        model_config = ConfigDict(populate_by_name=by_name)
+
+        amount: int = Field(25, alias="sum")
+
+    rule = {"id": "g", "match": {"tool": "pay", "given.amount": True}, "decision": "allow"}
+    made = govern(paid_by_schema(ran, Pay), guard_of(rule, rest="deny"))
+    assert by_name is not denied(made.run(amount=700))
+    assert ([{"amount": 700}] if by_name else []) == ran
 
 
 class Limits(BaseModel):

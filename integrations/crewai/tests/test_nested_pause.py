@@ -1,5 +1,7 @@
 """Pauses inside of bodies, and what application code is given again."""
 
+import asyncio
+
 import pytest
 from crewai.tools import tool
 
@@ -65,3 +67,62 @@ def test_application_code_is_given_the_same_value_or_none(both, pausing, erase, 
     else:
         assert ("x", "x") == got[0]
         assert got[1].message.startswith("[denied] ")
+
+
+@pytest.mark.parametrize("inside", ["crew", "tool"])
+@pytest.mark.parametrize("error", [None, ValueError("lost")])
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_a_body_swallowed_runs_once_it_is_approved(
+    both, pausing, erase, ran, inside, error, kind
+):
+    """A body that went on without what it waits for is begun again, not kept as done."""
+
+    def answered() -> str:
+        try:
+            return inner.kickoff().raw if inside == "crew" else eraser.run(name="a")
+        except BaseException:
+            if error is not None:
+                raise error from None
+            return "never mind"
+
+    def ask(question: str) -> str:
+        """Ask the other crew."""
+        return answered()
+
+    async def ask_later(question: str) -> str:
+        """Ask the other crew."""
+        return await asyncio.to_thread(answered)
+
+    def build():
+        asking = tool("ask")(ask if kind == "def" else ask_later)
+        return govern(both.crew(both.agent(tools=[asking])), guard)
+
+    both.script(a=[("ask", '{"question": "?"}')], b=[ERASE])
+    guard = pausing()
+    eraser = govern(tool(erase), guard)
+    inner = govern(both.crew(both.agent("b", tools=[tool(erase)])), guard)
+    paused = paused_by(build().kickoff)
+    assert "never mind" not in both.said
+    assert [] == ran
+    inner = govern(both.crew(both.agent("b", tools=[tool(erase)])), guard)
+    resume(
+        build(), paused.state, {each.id: ApprovalDecision(True, "ana") for each in paused.pending}
+    )
+    assert [("a", False)] == ran
+    assert "never mind" not in both.said
+
+
+def test_the_pause_of_another_guards_run_is_the_bodys_to_keep(both, pausing, guard_of, erase, ran):
+    """A body that keeps the pause of a run under another guard has its own answer to it."""
+
+    def ask(question: str) -> str:
+        """Ask the other crew."""
+        try:
+            return inner.kickoff().raw
+        except RunPaused as paused:
+            return f"{len(paused.pending)} waits"
+
+    both.script(a=[("ask", '{"question": "?"}')], b=[ERASE])
+    inner = govern(both.crew(both.agent("b", tools=[tool(erase)])), pausing())
+    govern(both.crew(both.agent(tools=[tool(ask)])), pausing()).kickoff()
+    assert ["1 waits"] == both.said

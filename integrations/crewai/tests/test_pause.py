@@ -543,3 +543,61 @@ def test_two_tasks_of_one_crew_go_on(both, pausing, erase, ran):
     second = paused_by(lambda: resume(build(), saved(first), all_of(first)))
     resume(build(), saved(second), all_of(second))
     assert [("a", False), ("a", False)] == ran
+
+
+@pytest.mark.parametrize("kind", ["kickoff", "akickoff"])
+def test_a_stream_goes_on_in_its_run(both, pausing, ran, erase, kind):
+    """Clause 6: a streamed run that is resumed is the run that paused; nothing runs again."""
+    notes = []
+
+    def note(text: str) -> str:
+        """Write a note."""
+        notes.append(text)
+        return text
+
+    async def read(start):
+        stream = await start()
+        async for _ in stream:
+            pass
+
+    def build():
+        fields = {"stream": True}
+        return govern(both.crew(both.agent(tools=[tool(note), tool(erase)]), fields=fields), guard)
+
+    both.script(a=[("note", '{"text": "x"}'), ERASE])
+    guard = pausing()
+    crew = build()
+    ways = {
+        "kickoff": lambda: list(crew.kickoff()),
+        "akickoff": lambda: asyncio.run(read(crew.akickoff)),
+    }
+    with pytest.raises(PauseInside) as caught:
+        ways[kind]()
+    state, answers = saved(caught.value.paused), all_of(caught.value.paused)
+    if kind == "kickoff":
+        list(resume(build(), state, answers))
+    else:
+        asyncio.run(read(lambda: aresume(build(), state, answers)))
+    assert ["x"] == notes
+    assert [("a", False)] == ran
+
+
+def test_streams_of_one_block_are_calls_of_one_run(stage, pausing, ran):
+    """The same call of a second crew is another one, also where both are read after the block."""
+
+    def note(text: str) -> str:
+        """Write a note."""
+        ran.append(text)
+        return text
+
+    guard = pausing()
+    stage.script(a=[("note", '{"text": "x"}')])
+    crews = [
+        govern(stage.crew(stage.agent(tools=[tool(note)]), fields={"stream": True}), guard)
+        for _ in range(2)
+    ]
+    with adjudge_hooks(guard):
+        streams = [crew.kickoff() for crew in crews]
+    for stream in streams:
+        list(stream)
+    assert ["x", "x"] == ran

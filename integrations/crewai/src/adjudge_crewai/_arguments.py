@@ -118,7 +118,10 @@ def named_values(
         for name, parameter in inspect.signature(body).parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 bound |= bound.pop(name, {})
-            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            elif name in bound and parameter.kind in (
+                parameter.VAR_POSITIONAL,
+                parameter.POSITIONAL_ONLY,
+            ):
                 raise TypeError(f"{name!r} has no name by which a policy could judge it")
         named = dict(bound)
     given = frozenset(named)
@@ -138,11 +141,15 @@ def _parameters(body: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 def _fields_of(tool: BaseTool, sent: Mapping[str, Any]) -> frozenset[str]:
     """Give the names of what was sent, by which a policy knows it: the fields', not the aliases."""
-    names = set(sent)
-    for name, field in tool.args_schema.model_fields.items():
+    fields, config = tool.args_schema.model_fields, tool.args_schema.model_config
+    by_name = config.get("populate_by_name") or config.get("validate_by_name")
+    names = set(sent) - fields.keys()
+    for name, field in fields.items():
         found = field.validation_alias
         choices = found.choices if isinstance(found, AliasChoices) else [found, field.alias]
         starts = {each.path[0] if isinstance(each, AliasPath) else each for each in choices}
+        if by_name or starts == {None}:  # else validation ignores the name itself
+            starts.add(name)
         if not starts.isdisjoint(sent):
             names.add(name)
     return frozenset(names)

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from adjudge import CallContext, GovernError, Principal, ToolGuard
 from adjudge.integration import GovernedRun
+from adjudge_crewai._paused import RunPaused
 
 __all__ = [
     "AROUND",
     "CALL",
     "PATH",
+    "PAUSES",
     "SCOPE",
     "SITE",
     "Binding",
@@ -160,6 +162,8 @@ AROUND: ContextVar[Binding | None] = ContextVar("adjudge_around", default=None)
 SITE: ContextVar[CallSite | None] = ContextVar("adjudge_site", default=None)
 CALL: ContextVar[Proposal | None] = ContextVar("adjudge_call", default=None)
 PATH: ContextVar[str] = ContextVar("adjudge_path", default="")
+PAUSES: ContextVar[tuple[list[RunPaused], ...]] = ContextVar("adjudge_pauses", default=())
+"""The pauses inside of each body that is running, the outermost first."""
 
 
 def scope_of(guard: ToolGuard) -> Scope | None:

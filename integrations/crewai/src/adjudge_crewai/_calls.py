@@ -33,8 +33,10 @@ from adjudge.integration import (
 )
 from adjudge_crewai._arguments import CallArguments, NamedValues, named_values
 from adjudge_crewai._binding import (
+    AROUND,
     CALL,
     PATH,
+    PAUSES,
     SCOPE,
     SITE,
     Binding,
@@ -129,7 +131,7 @@ class Gate:
         if self.binding is not None:
             return inherited(self.binding), scope_of(self.binding.guard)
         scope = SCOPE.get()
-        return None if scope is None else (inherited(scope.binding), scope)
+        return None if scope is None else (AROUND.get() or scope.binding, scope)
 
 
 class _Made:
@@ -235,12 +237,26 @@ class _Made:
             yield None
             return
         inside = PATH.set(f"{PATH.get()}/{self._key or identity_of(self._gate.tool)[0]}")
-        call = CALL.set(None)
+        pauses: list[RunPaused] = []
+        within, call = PAUSES.set((*PAUSES.get(), pauses)), CALL.set(None)
         try:
             yield values
+        except Exception:
+            self._leave(pauses)
+            raise
+        else:
+            self._leave(pauses)
         finally:
             CALL.reset(call)
+            PAUSES.reset(within)
             PATH.reset(inside)
+
+    def _leave(self, pauses: list[RunPaused]) -> None:
+        """Be left by a pause that the body took for an answer: what waits would never be run."""
+        run = None if self._scope is None else self._scope.run
+        for paused in pauses:
+            if run is not None and paused.run_id == run.id:
+                raise paused from None
 
     def answer(self, call: GovernedCall) -> Any:
         """Give what the framework would be given: a result, or why there is none."""
@@ -259,8 +275,11 @@ class _Made:
     def _pause(self, pending: PendingApproval) -> RunPaused:
         assert self._scope is not None
         assert self._scope.run is not None
-        self._scope.pause = RunPaused(self._scope.run.id, (pending,))
-        return self._scope.pause
+        paused = RunPaused(self._scope.run.id, (pending,))
+        self._scope.pause = paused
+        for body in PAUSES.get():
+            body.append(paused)
+        return paused
 
 
 def refuse(binding: Binding, tool: Any, args: Mapping[str, Any], reason: str) -> str:

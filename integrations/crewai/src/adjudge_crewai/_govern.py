@@ -14,7 +14,15 @@ from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
 
 from adjudge import GovernError, ToolGuard
 from adjudge.integration import warn_unless_durable
-from adjudge_crewai._binding import SITE, Binding, CallSite, ContextSource, at
+from adjudge_crewai._binding import (
+    SITE,
+    Binding,
+    CallSite,
+    ContextSource,
+    Scope,
+    at,
+    inherited,
+)
 from adjudge_crewai._hooks import govern_cache, running
 from adjudge_crewai._names import check_names
 from adjudge_crewai._paused import PauseInside, RunPaused
@@ -27,7 +35,7 @@ T = TypeVar("T")
 _BASE = "__adjudge_base__"
 _BINDING = "__adjudge_binding__"
 _MADE: weakref.WeakValueDictionary[object, type] = weakref.WeakValueDictionary()
-"""The classes of what is governed, as long as anything is of them: they take long to make."""
+"""The classes of what is governed, as long as anything is of them: each takes a while to make."""
 
 
 def govern(
@@ -143,7 +151,7 @@ _ENTRIES = frozenset({"aexecute_task", "akickoff", "execute_task", "kickoff", "k
 
 
 def _governed_crew_class(base: type[Crew], binding: Binding) -> type[Crew]:
-    class Governed(base):  # type: ignore[misc, valid-type]
+    class Governed(base, defer_build=True):  # type: ignore[call-arg, misc, valid-type]
         def kickoff(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
             """Run the crew, governed."""
             with _run_of(self, binding, inputs) as given:
@@ -196,7 +204,7 @@ def _governed_crew_class(base: type[Crew], binding: Binding) -> type[Crew]:
 
 
 def _governed_agent_class(base: type[Agent], binding: Binding) -> type[Agent]:
-    class Governed(base):  # type: ignore[misc, valid-type]
+    class Governed(base, defer_build=True):  # type: ignore[call-arg, misc, valid-type]
         def execute_task(self, task: Any, *args: Any, **kwargs: Any) -> Any:
             """Work on a task, governed."""
             with _task_of(self, task, binding):
@@ -259,9 +267,12 @@ def _put_class(target: Any, binding: Binding, make: Callable[[Any, Binding], typ
     object.__setattr__(target, "__class__", made)
 
 
-def _disguised(made: type[T], base: type, binding: Binding) -> type[T]:
+def _disguised(made: type[T], base: Any, binding: Binding) -> type[T]:
     setattr(made, _BINDING, binding)
     setattr(made, _BASE, base)
+    # Pydantic builds the rest when something is made of the class, but not when a checkpoint is
+    # written of what is of it; there is no field more than in the base.
+    made.__pydantic_serializer__ = base.__pydantic_serializer__  # type: ignore[attr-defined]
     made.__name__, made.__qualname__, made.__module__ = (
         base.__name__,
         base.__qualname__,
@@ -271,11 +282,15 @@ def _disguised(made: type[T], base: type, binding: Binding) -> type[T]:
 
 
 class _Streamed(dict[str, Any]):
-    """A streamed run's inputs: CrewAI gives them to the run that it starts in a thread."""
+    """A streamed run's inputs: CrewAI gives them to the run that it starts in a thread.
 
-    def __init__(self, inputs: Mapping[str, Any] | None) -> None:
+    That is once somebody iterates over the stream, when the block may have been left that said in
+    which run this is and who is calling.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any] | None, scope: Scope, binding: Binding) -> None:
         super().__init__(inputs or {})
-        self.inputs = inputs
+        self.inputs, self.scope, self.binding = inputs, scope, binding
 
     def __bool__(self) -> bool:
         return True
@@ -287,11 +302,14 @@ def _run_of(
 ) -> Iterator[Mapping[str, Any] | None]:
     """Be in the crew's run, and give its inputs."""
     _govern_parts(crew, binding)  # and what was added since
-    in_thread = isinstance(inputs, _Streamed) and not crew.stream
-    given = inputs.inputs if isinstance(inputs, _Streamed) else inputs
+    streamed = inputs if isinstance(inputs, _Streamed) else None
+    in_thread = streamed is not None and not crew.stream
+    given, left = inputs, None
+    if streamed is not None:
+        given, left, binding = streamed.inputs, streamed.scope, streamed.binding
     try:
-        with running(binding), at(CallSite(crew=crew)):
-            yield _Streamed(given) if crew.stream else given
+        with running(binding, left=left) as scope, at(CallSite(crew=crew)):
+            yield _Streamed(given, scope, inherited(binding)) if crew.stream else given
     except RunPaused as paused:
         if in_thread:
             # What iterates over the stream is told of an Exception alone.

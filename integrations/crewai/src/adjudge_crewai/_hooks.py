@@ -66,18 +66,25 @@ def adjudge_hooks(guard: ToolGuard, *, context: ContextSource | None = None) -> 
 
 
 @contextmanager
-def running(binding: Binding, run: GovernedRun | None = None) -> Iterator[Scope]:
-    """Be in a run of the guard: the one that is going on, else a new or a reopened one."""
-    scope = SCOPE.get()
+def running(
+    binding: Binding, run: GovernedRun | None = None, *, left: Scope | None = None
+) -> Iterator[Scope]:
+    """Be in a run of the guard: the one that is going on, else a new or a reopened one.
+
+    `left` is a run that was left before what it started had begun.
+    """
+    scope = SCOPE.get() if left is None else left
     binding = inherited(binding)
     around, call = AROUND.set(binding), CALL.set(None)
+    held = run is None and scope is not None and scope.binding.guard is binding.guard
     try:
-        if run is None and scope is not None and scope.binding.guard is binding.guard:
+        if scope is not None and held and scope is SCOPE.get():
             with _going_on(scope):
                 yield scope
         else:
-            with _begun(binding, run) as scope:
-                yield scope
+            begun = scope if scope is not None and held else Scope.begin(binding, run)
+            with _begun(begun):
+                yield begun
     finally:
         CALL.reset(call)
         AROUND.reset(around)
@@ -97,23 +104,24 @@ def _going_on(scope: Scope) -> Iterator[None]:
 
 
 @contextmanager
-def _begun(binding: Binding, run: GovernedRun | None) -> Iterator[Scope]:
-    scope = Scope.begin(binding, run)
+def _begun(scope: Scope) -> Iterator[None]:
     token = SCOPE.set(scope)
     site = SITE.set(CallSite())
     event = get_current_parent_id()
     try:
         with _hooks():
-            yield scope
+            yield
         if scope.pause is not None:
             raise scope.pause  # which something in the run took for an answer
     except (RunPaused, PauseInside) as left:
         paused = left.paused if isinstance(left, PauseInside) else left
+        scope.pause = None
         # CrewAI ends its events after an Exception alone, and has room for a hundred open ones.
         while get_current_parent_id() != event and pop_event_scope() is not None:
             pass
         if scope.run is not None and paused.run_id == scope.run.id:
-            raise RunPaused(paused.run_id, binding.guard.waiting_sync(paused.run_id)) from None
+            waiting = scope.binding.guard.waiting_sync(paused.run_id)
+            raise RunPaused(paused.run_id, waiting) from None
         raise
     finally:
         SITE.reset(site)
@@ -147,7 +155,7 @@ def _before(ctx: ToolCallHookContext) -> None:
     except Exception as error:
         # Whatever else a hook raises is swallowed, and the tool runs.
         try:
-            binding = inherited(scope.binding)
+            binding = AROUND.get() or scope.binding
             proposal.stopped = refuse(binding, ctx.tool, ctx.tool_input, str(error))
         except Exception:
             proposal.stopped = denied_text(str(error))
@@ -164,7 +172,8 @@ def _prepare(scope: Scope, ctx: ToolCallHookContext, proposal: Proposal) -> None
     sent: object = ctx.tool_input
     if not isinstance(sent, dict):
         # The framework fails to call the tool with it, and says so.
-        record_invalid(inherited(scope.binding), tool, {}, TypeError("the arguments are no object"))
+        around = AROUND.get() or scope.binding
+        record_invalid(around, tool, {}, TypeError("the arguments are no object"))
     else:
         proposal.sent = ctx.tool_input
     assert ctx.tool is not None

@@ -116,38 +116,52 @@ def _gate_of(target: BaseTool) -> Gate | None:
 
 def _put_gate(target: BaseTool, gate: Gate) -> None:
     object.__setattr__(target, _GATE, gate)
+    # In the object, where whoever reads it past the class finds no way round the gate either.
+    fields = vars(target)
+    fields["cache_function"] = _cached_by_us(fields["cache_function"], gate)
     if isinstance(target, Tool):
-        body = vars(target)["func"]
-        # In the object, where whoever reads it past the class finds no way round the gate either.
-        vars(target)["func"] = _gated(getattr(body, _BODY) if _is_gated(body) else body, gate)
-    target.cache_function = _cached_by_us(target.cache_function, gate)
+        fields["func"] = _gated(fields["func"], gate)
 
 
 def _gated(body: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
     """Put a gate before a function; it remains the kind of function that it is."""
+    if _gate_before(body) is gate:
+        return body
+    body = _behind(body, gate)
     if is_async(body):
 
         @functools.wraps(body)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
             return await gate.acall(body, args, kwargs)
 
-        return _marked(awaited, body)
+        return _marked(awaited, body, gate)
 
     @functools.wraps(body)
     def called(*args: Any, **kwargs: Any) -> Any:
         return gate.call(body, args, kwargs)
 
-    return _marked(called, body)
+    return _marked(called, body, gate)
 
 
-def _marked(gated: Callable[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
+def _marked(gated: Callable[..., Any], body: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
     setattr(gated, _BODY, body)
+    setattr(gated, _GATE, gate)
     setattr(gated, _SELF, gated)  # which what wraps it copies, too, and is not
     return gated
 
 
-def _is_gated(function: object) -> bool:
-    return getattr(function, _SELF, None) is function
+def _gate_before(function: object) -> Gate | None:
+    return getattr(function, _GATE) if getattr(function, _SELF, None) is function else None
+
+
+def _behind(function: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
+    """Give what a gate is put before: the body, where another stands there that it stands for."""
+    other = _gate_before(function)
+    stands_for = other is not None and (
+        other.binding is None
+        or (gate.binding is not None and gate.binding.guard is other.binding.guard)
+    )
+    return cast(Callable[..., Any], getattr(function, _BODY)) if stands_for else function
 
 
 class _Door:
@@ -168,25 +182,31 @@ class _Door:
 
 
 class _FunctionDoor:
-    """The function of a governed `Tool`: behind the gate, whatever was put there since."""
+    """A function in a field of a governed tool: behind the gate, whatever was put there since."""
+
+    def __init__(self, name: str, gated: Callable[..., Any]) -> None:
+        self._name, self._gated = name, gated
 
     def __get__(self, tool: BaseTool | None, owner: type) -> Any:
         if tool is None:
-            return self
-        held = vars(tool)["func"]
-        return held if _is_gated(held) else _gated(held, _gate_in(tool))
+            raise AttributeError(self._name)  # as for any field: pydantic looks for defaults here
+        return self._gated(vars(tool)[self._name], _gate_in(tool))
 
     def __set__(self, tool: BaseTool, function: Callable[..., Any]) -> None:
-        vars(tool)["func"] = function
+        vars(tool)[self._name] = function
 
 
 def _gate_in(tool: BaseTool) -> Gate:
+    """Find the gate of a tool; a copy, which may have another name, has one of its own."""
     gate = vars(tool).get(_GATE)
     if not isinstance(gate, Gate):
         raise GovernError(
             f"The tool {tool.name!r} was made of the class of a governed one and has no guard; "
             "make it of the class as you wrote it, and govern it."
         )
+    if gate.tool is not tool:
+        gate = Gate(tool, gate.binding, shadow=gate.shadow, metadata=gate.metadata)
+        vars(tool)[_GATE] = gate
     return gate
 
 
@@ -229,27 +249,30 @@ def _governed_class(base: type[BaseTool]) -> type[BaseTool]:
         method = getattr(Governed, name)
         own = method is not getattr(BaseTool, name) and not issubclass(base, Tool)
         if own and name in ("_run", "_arun"):
-            method = _gated_method(method)
+            method = _gated_method(Governed, name)
         setattr(Governed, name, _Door(name, method))
+    setattr(Governed, "cache_function", _FunctionDoor("cache_function", _cached_by_us))  # noqa: B010
     if issubclass(base, Tool):
-        setattr(Governed, "func", _FunctionDoor())  # noqa: B010 (no field of the model)
+        setattr(Governed, "func", _FunctionDoor("func", _gated))  # noqa: B010 (no model's field)
     setattr(Governed, _BASE, base)
     Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
     return Governed
 
 
-def _gated_method(body: Callable[..., Any]) -> Callable[..., Any]:
+def _gated_method(made: type[BaseTool], name: str) -> Callable[..., Any]:
+    """Put a gate before a body: whatever the class below has under that name, by then."""
+    body = getattr(made, name)
     if is_async(body):
 
         @functools.wraps(body)
         async def awaited(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-            return await _gate_in(self).acall(functools.partial(body, self), args, kwargs)
+            return await _gate_in(self).acall(getattr(super(made, self), name), args, kwargs)
 
         return awaited
 
     @functools.wraps(body)
     def called(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        return _gate_in(self).call(functools.partial(body, self), args, kwargs)
+        return _gate_in(self).call(getattr(super(made, self), name), args, kwargs)
 
     return called
 
@@ -285,7 +308,6 @@ class _Entering:
     """A tool between its being called and its body, where the framework validates."""
 
     def __init__(self, target: BaseTool, sent: Mapping[str, Any] | None) -> None:
-        # Copies of a governed tool share its gate.
         self._sent = None if sent is None else Sent(_gate_in(target).tool, dict(sent))
         self._target = target
 
@@ -312,14 +334,16 @@ def _read(input: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _cached_by_us(chosen: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
     """Keep results out of a cache that would give them to a call that nobody has judged."""
-    chosen = getattr(chosen, _BODY) if _is_gated(chosen) else chosen
+    if _gate_before(chosen) is gate:
+        return chosen
+    chosen = _behind(chosen, gate)
 
     @functools.wraps(chosen)
     def may_cache(*args: Any, **kwargs: Any) -> Any:
         judged = CALL.get() is not None or gate.guard_now is None
         return judged and chosen(*args, **kwargs)
 
-    return _marked(may_cache, chosen)
+    return _marked(may_cache, chosen, gate)
 
 
 def _decorated_class(
