@@ -353,3 +353,16 @@ def test_approvers_are_names_and_not_letters() -> None:
     """One name where a tuple of names belongs is refused."""
     with pytest.raises(ValueError):
         approve_required("ann")
+
+
+def test_metadata_that_is_merged_already_stays_as_it_is() -> None:
+    """What a guard has merged is merged no second time, whichever of the two comes first."""
+    bundle = policy(rule("allow"), tools={"work": {"cost": "high"}})
+    own, other = ToolMetadata(reversible=False), ToolMetadata(reversible=True)
+
+    merged = bundle.metadata_for("work", None, own)
+
+    assert merged is bundle.metadata_for("work", None, merged)
+    assert ToolMetadata(cost="high", reversible=True) == bundle.metadata_for("work", None, other)
+    assert ToolMetadata(cost="high", reversible=False) == bundle.metadata_for("work", None, own)
+    assert ToolMetadata(cost="high") == bundle.metadata_for("work", None, None)

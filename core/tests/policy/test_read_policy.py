@@ -351,8 +351,8 @@ def test_an_enum_stands_for_its_value():
 
 
 def test_a_text_has_a_greatest_length():
-    """A policy of more than 4 MiB is refused before it is parsed."""
-    with pytest.raises(PolicyCompileError, match="longer than 4 MiB"):
+    """A policy of more than 64 MiB is refused before it is parsed."""
+    with pytest.raises(PolicyCompileError, match="longer than 64 MiB"):
         read_policy("#" * (MAX_TEXT + 1))
 
 

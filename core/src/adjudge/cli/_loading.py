@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from adjudge._enforcement.approvals import escaped
 from adjudge.cli._output import complain
+from adjudge.cli._progress import progress_of
 from adjudge.policy import PolicyBundle, compile_policy, load_policy_file
 
 __all__ = ["complain_of", "load"]
@@ -14,9 +15,10 @@ __all__ = ["complain_of", "load"]
 
 def load(file: str) -> PolicyBundle:
     """Compile a file, or standard input in any of the formats where `file` is "-"."""
-    if file == "-":
-        return compile_policy(sys.stdin.buffer.read())
-    return load_policy_file(file)
+    with progress_of("standard input" if file == "-" else file) as progress:
+        if file == "-":
+            return compile_policy(sys.stdin.buffer.read(), progress=progress)
+        return load_policy_file(file, progress=progress)
 
 
 def complain_of(file: str, problems: Iterable[str]) -> None:

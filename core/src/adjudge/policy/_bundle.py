@@ -26,6 +26,7 @@ from adjudge.policy._python_rules import PythonRule, named, priorities_of
 from adjudge.policy._reading.source import read_policy
 from adjudge.policy._resolving import paths_to_resolve
 from adjudge.policy._verdicts import strictest
+from adjudge.policy._work import Progress, Work, collector_at_rest
 
 __all__ = [
     "LayeredPolicyBundle",
@@ -169,12 +170,16 @@ def compile_policy(
     merge: None = None,
     format: Format | None = None,
     file: str | None = None,
+    progress: Progress | None = None,
 ) -> PolicyBundle: ...
 
 
 @overload
 def compile_policy(
-    source: Sequence[PolicyLayer], *, merge: Combiner | None = None
+    source: Sequence[PolicyLayer],
+    *,
+    merge: Combiner | None = None,
+    progress: Progress | None = None,
 ) -> LayeredPolicyBundle: ...
 
 
@@ -186,13 +191,15 @@ def compile_policy(
     merge: Combiner | None = None,
     format: Format | None = None,
     file: str | None = None,
+    progress: Progress | None = None,
 ) -> PolicyBundle | LayeredPolicyBundle:
     """Compile a policy, or a list of `PolicyLayer` to be combined by `merge`.
 
     `source` is YAML, JSON or TOML text (`format`, else the suffix of `file`, else what it looks
     like) or a mapping. Python rules are functions `(request, context) -> Decision | None`;
-    `python_rule_priorities` gives theirs by name (default: 0). Raises `PolicyCompileError` with
-    every problem found.
+    `python_rule_priorities` gives theirs by name (default: 0). `progress` is called now and then
+    with how much is done, and of how much; of layers each begins anew. Raises `PolicyCompileError`
+    with every problem found.
     """
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if tuple(python_rules) or dict(python_rule_priorities) or format or file:
@@ -200,15 +207,12 @@ def compile_policy(
                 "Python rules, format and file belong to one layer: write PolicyLayer(name, "
                 "source, python_rules=...)."
             )
-        return _compile_layers(source, merge or strict_overrides_loose)
+        return _compile_layers(source, merge or strict_overrides_loose, progress)
     if merge is not None:
         raise PolicyCompileError("merge combines layers; pass a list of PolicyLayer with it.")
-    read = (
-        source
-        if isinstance(source, PolicySource)
-        else read_policy(source, format=format, file=file)
+    return _compile_text(
+        source, python_rules, python_rule_priorities, work=Work(progress), format=format, file=file
     )
-    return _compile_one(read, python_rules, python_rule_priorities)
 
 
 def load_policy_file(
@@ -216,10 +220,12 @@ def load_policy_file(
     *,
     python_rules: Iterable[PythonRule] = (),
     python_rule_priorities: Priorities = (),
+    progress: Progress | None = None,
 ) -> PolicyBundle:
     """Compile the policy in a file; its suffix says the format (.yaml, .yml, .json, .toml).
 
-    Raises `PolicyCompileError`, also where the file cannot be read.
+    `progress` is as for `compile_policy`. Raises `PolicyCompileError`, also where the file cannot
+    be read.
     """
     try:
         text = Path(path).read_bytes()
@@ -232,7 +238,27 @@ def load_policy_file(
         python_rules=python_rules,
         python_rule_priorities=python_rule_priorities,
         file=str(path),
+        progress=progress,
     )
+
+
+def _compile_text(
+    source: Text,
+    python_rules: Iterable[PythonRule],
+    python_rule_priorities: Priorities,
+    *,
+    work: Work,
+    layer: str = "",
+    format: Format | None = None,
+    file: str | None = None,
+) -> PolicyBundle:
+    with collector_at_rest():
+        read = (
+            source
+            if isinstance(source, PolicySource)
+            else read_policy(source, format=format, file=file, work=work)
+        )
+        return _compile_one(read, python_rules, python_rule_priorities, layer, work)
 
 
 def _compile_one(
@@ -240,16 +266,18 @@ def _compile_one(
     python_rules: Iterable[PythonRule],
     python_rule_priorities: Priorities,
     layer: str = "",
+    work: Work | None = None,
 ) -> PolicyBundle:
+    work = work or Work()
     rules = named(python_rules, (rule.id for rule in source.rules))
     priorities = priorities_of(python_rule_priorities, rules)
     return PolicyBundle(
-        id=identity_of_policy(source, rules, priorities),
+        id=identity_of_policy(source, rules, priorities, work),
         source=source,
         python_rules=tuple(rules.values()),
         python_rule_priorities=tuple(sorted(priorities.items())),
         may_ask=bool(rules) or Verdict.APPROVE_REQUIRED in _reachable_verdicts(source),
-        _compiled=compile_source(source, rules, priorities, layer=layer),
+        _compiled=compile_source(source, rules, priorities, layer=layer, work=work),
     )
 
 
@@ -269,7 +297,9 @@ def _reachable_verdicts(source: PolicySource) -> set[Verdict]:
     return {rule.verdict for rule in (ordered if rewrites else ordered[: place + 1])}
 
 
-def _compile_layers(layers: Sequence[PolicyLayer], merge: Combiner) -> LayeredPolicyBundle:
+def _compile_layers(
+    layers: Sequence[PolicyLayer], merge: Combiner, progress: Progress | None = None
+) -> LayeredPolicyBundle:
     if not layers:
         raise PolicyCompileError("A layered policy has at least one PolicyLayer.")
     bundles: dict[str, PolicyBundle] = {}
@@ -282,7 +312,7 @@ def _compile_layers(layers: Sequence[PolicyLayer], merge: Combiner) -> LayeredPo
             raise PolicyCompileError("A layer needs a name; rules are reported as layer:rule.")
         if layer.name in bundles:
             raise PolicyCompileError(f"Two layers are called {layer.name!r}; rename one.")
-        bundles[layer.name] = _compile_layer(layer)
+        bundles[layer.name] = _compile_layer(layer, Work(progress))
     if not callable(merge):
         raise PolicyCompileError(
             f"merge is a function of the layers' decisions, not a {type(merge).__name__}."
@@ -296,12 +326,16 @@ def _compile_layers(layers: Sequence[PolicyLayer], merge: Combiner) -> LayeredPo
     )
 
 
-def _compile_layer(layer: PolicyLayer) -> PolicyBundle:
+def _compile_layer(layer: PolicyLayer, work: Work) -> PolicyBundle:
     """Compile one layer; its problems are reported under its name."""
     try:
-        source = layer.source
-        read = source if isinstance(source, PolicySource) else read_policy(source)
-        return _compile_one(read, layer.python_rules, layer.python_rule_priorities, layer.name)
+        return _compile_text(
+            layer.source,
+            layer.python_rules,
+            layer.python_rule_priorities,
+            work=work,
+            layer=layer.name,
+        )
     except PolicyCompileError as error:
         raise PolicyCompileError(
             [f"Layer {layer.name!r}: {problem}" for problem in error.problems]

@@ -2,25 +2,24 @@
 
 Each rule has one test and, unless it is a transform, one Decision built here (clause 21). Rules are
 indexed by the tools that they name, so that the cost of a decision depends on the rules that can
-apply to its tool; leaving out the others changes nothing, for a conjunction with a false leaf is
-false whatever else errs (clause 6).
+apply to its tool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjudge._types import ActionRequest, Decision, ExecutionContext, ToolMetadata, Verdict
 from adjudge.errors import PolicyCompileError
-from adjudge.policy._faults import DOUBT, Doubt, Fault, raised
-from adjudge.policy._match import Matcher, Reading, compile_match, literal_tools
+from adjudge.policy._defaults import default_of
+from adjudge.policy._faults import DOUBT, Fault
+from adjudge.policy._match import Halves, Matcher, Reading, compile_halves, literal_tools
 from adjudge.policy._model import (
     AllOf,
     AnyOf,
     Defaults,
-    Edit,
     Leaf,
     Match,
     Not,
@@ -29,43 +28,11 @@ from adjudge.policy._model import (
     ToolDeclaration,
 )
 from adjudge.policy._python_rules import PythonRule, asked
+from adjudge.policy._rules import CompiledRule, Met, RuleIndex, RuleTest, Step
 from adjudge.policy._verdicts import tagged
+from adjudge.policy._work import Work
 
-__all__ = ["CompiledPolicy", "CompiledRule", "Met", "compile_source"]
-
-Met = bool | Doubt | Fault | Decision
-"""How a rule stands to a request: met or not, doubtful, in error, or a Python rule's Decision."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CompiledRule:
-    """One rule that can be asked.
-
-    `decision` is what a match gives (of a transform without its arguments; None for a Python rule),
-    `floor` what an error counts as (clause 15), `final` whether a match needs nothing but
-    `decision`. `position` is its place in the order.
-    """
-
-    id: str
-    layer: str
-    position: int
-    test: Callable[[ActionRequest, Any], Met]
-    decision: Decision | None
-    floor: Verdict
-    final: bool
-    edits: tuple[Edit, ...] = ()
-
-    def ask(self, request: ActionRequest) -> Met:
-        """Say how this rule stands to a request; what its test raises is an error of the rule."""
-        try:
-            return self.test(request, None)
-        except Exception as error:
-            return raised(error)
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The verdict as written; None for a Python rule, which brings its own."""
-        return None if self.decision is None else self.decision.verdict
+__all__ = ["CompiledPolicy", "compile_source"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,16 +42,12 @@ class CompiledPolicy:
     layer: str
     defaults: Defaults
     declarations: Mapping[str, ToolDeclaration]
-    by_tool: Mapping[str, tuple[CompiledRule, ...]]
-    general: tuple[CompiledRule, ...]
+    rules: RuleIndex
+    ready: Mapping[str, tuple[Step, ...]]
+    default: Callable[[str, ToolMetadata | None], Decision]
     reads_paths: bool
-
-    def rules_for(self, tool: str) -> Iterable[CompiledRule]:
-        """Give the rules that can apply to a tool, in order."""
-        own = self.by_tool.get(tool)
-        if own is None:
-            return self.general
-        return _merged(own, self.general) if self.general else own
+    merged: dict[str, tuple[ToolMetadata | None, ToolMetadata]] = field(default_factory=dict)
+    """Of each declared tool what it last said of itself, and what `metadata_for` made of that."""
 
     def metadata_for(
         self, tool: str, namespace: str | None, declared: ToolMetadata | None
@@ -96,11 +59,16 @@ class CompiledPolicy:
         entry = self.declarations.get(tool)
         if entry is None or not entry.fields or namespace not in (None, entry.namespace):
             return declared
+        known = self.merged.get(tool)
+        if known is not None and (known[0] is declared or known[1] is declared):
+            return known[1]
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in entry.fields.items()
         }
-        return replace(declared or ToolMetadata(), **fields)
+        merged = replace(declared or ToolMetadata(), **fields)
+        self.merged[tool] = declared, merged
+        return merged
 
     def prepared(self, request: ActionRequest, context: ExecutionContext | None) -> ActionRequest:
         """Give the request as it is judged: under the given context, with the policy's metadata."""
@@ -109,23 +77,22 @@ class CompiledPolicy:
         if request.tool in self.declarations:
             declared = self.metadata_for(request.tool, request.namespace, request.declared)
             if declared is not request.declared:
-                request = replace(request, declared=declared)
+                request = _declaring(request, declared)
         return request
 
 
-def _merged(
-    own: tuple[CompiledRule, ...], general: tuple[CompiledRule, ...]
-) -> Iterator[CompiledRule]:
-    rest = iter(general)
-    waiting = next(rest, None)
-    for rule in own:
-        while waiting is not None and waiting.position < rule.position:
-            yield waiting
-            waiting = next(rest, None)
-        yield rule
-    if waiting is not None:
-        yield waiting
-        yield from rest
+def _declaring(request: ActionRequest, declared: ToolMetadata | None) -> ActionRequest:
+    # `replace` takes twice as long, and where `tools:` speaks of a tool this is for every call.
+    return ActionRequest(
+        request.tool,
+        request.args,
+        declared,
+        request.context,
+        request.namespace,
+        request.given,
+        request.injected,
+        request.resolved,
+    )
 
 
 def compile_source(
@@ -134,6 +101,7 @@ def compile_source(
     priorities: Mapping[str, int],
     *,
     layer: str = "",
+    work: Work | None = None,
 ) -> CompiledPolicy:
     """Compile one policy; with `layer` every rule is reported as `layer:rule`."""
     for verdict in (source.defaults.on_no_match, source.defaults.on_missing_shadow):
@@ -147,24 +115,29 @@ def compile_source(
         for name, declaration in source.tools.items()
         if declaration.namespace is not None
     }
+    work = work or Work()
+    reading = Reading(permitting=True, namespaces=namespaces, patterns=work.patterns)
     by_tool: dict[str, list[CompiledRule]] = {}
     general: list[CompiledRule] = []
-    for position, step in enumerate(_in_order(source.rules, python_rules, priorities)):
+    in_order = _in_order(source.rules, python_rules, priorities)
+    for position, step in enumerate(work.over(in_order, Work.COMPILING)):
         if isinstance(step, str):
             general.append(_python_rule(step, python_rules[step], position, layer))
             continue
         tools = literal_tools(step.match)
-        rule = _rule(step, position, layer, namespaces, tools)
+        rule = _rule(step, position, layer, reading, tools)
         if tools is None:
             general.append(rule)
         for tool in tools or ():
             by_tool.setdefault(tool, []).append(rule)
+    rules = RuleIndex(by_tool, general)
     return CompiledPolicy(
         layer=layer,
         defaults=source.defaults,
         declarations=dict(source.tools),
-        by_tool={tool: tuple(rules) for tool, rules in by_tool.items()},
-        general=tuple(general),
+        rules=rules,
+        ready=rules.ready,
+        default=default_of(source.defaults),
         reads_paths=any(_reads_paths(rule.match) for rule in source.rules),
     )
 
@@ -186,26 +159,33 @@ def _rule(
     rule: Rule,
     position: int,
     layer: str,
-    namespaces: Mapping[str, str],
+    reading: Reading,
     tools: frozenset[str] | None,
 ) -> CompiledRule:
-    def read_as(*, permitting: bool) -> Matcher:
-        return compile_match(rule.match, Reading(permitting, namespaces), known=tools)
+    def read_as(*, permitting: bool) -> Halves:
+        return compile_halves(rule.match, replace(reading, permitting=permitting), known=tools)
 
-    test: Callable[[ActionRequest, Any], Met]
-    if rule.verdict is Verdict.TRANSFORM:
-        test = _both(read_as(permitting=True), read_as(permitting=False))
+    whole: RuleTest
+    of_tool: RuleTest
+    rest: RuleTest | None
+    rewrites = rule.verdict is Verdict.TRANSFORM
+    if rewrites:
+        permits, restricts = read_as(permitting=True), read_as(permitting=False)
+        whole = _both(permits.whole, restricts.whole)
+        of_tool, rest = _both(permits.of_tool, restricts.of_tool), None
     else:
-        test = read_as(permitting=rule.verdict is Verdict.ALLOW)
+        whole, of_tool, rest = read_as(permitting=rule.verdict is Verdict.ALLOW)
     return CompiledRule(
         id=rule.id,
         layer=layer,
         position=position,
-        test=test,
+        test=whole,
         decision=_decision(rule, tagged(layer, rule.id)),
         floor=_floor(rule),
-        final=rule.verdict is not Verdict.TRANSFORM,
+        final=not rewrites,
         edits=rule.edits,
+        of_tool=of_tool,
+        rest=rest,
     )
 
 
@@ -228,7 +208,7 @@ def _floor(rule: Rule) -> Verdict:
     return rule.verdict
 
 
-def _both(permitting: Matcher, restricting: Matcher) -> Callable[[ActionRequest, Any], Met]:
+def _both(permitting: Matcher, restricting: Matcher) -> RuleTest:
     """Read a transform both ways: an error in either is an error (clause 8)."""
 
     def test(request: ActionRequest, item: Any) -> Met:

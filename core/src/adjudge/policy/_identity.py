@@ -31,6 +31,7 @@ from adjudge.policy._model import (
     Rule,
 )
 from adjudge.policy._python_rules import VersionedFunction, name_of
+from adjudge.policy._work import Work
 
 __all__ = ["identity_of_function", "identity_of_layers", "identity_of_policy"]
 
@@ -46,13 +47,15 @@ def identity_of_policy(
     source: PolicySource,
     python_rules: Mapping[str, Callable[..., Any]],
     priorities: Mapping[str, int],
+    work: Work | None = None,
 ) -> str:
     """Give the id of one policy with its Python rules."""
+    rules = (work or Work()).over(source.rules, Work.DIGESTING)
     return _sealed(
         {
             "version": source.version,
             "defaults": [source.defaults.on_missing_shadow, source.defaults.on_no_match],
-            "rules": [_rule(rule) for rule in source.rules],
+            "rules": [_rule(rule) for rule in rules],
             "tools": {
                 name: [entry.namespace, canonical_json(entry.fields)]
                 for name, entry in source.tools.items()
@@ -122,6 +125,9 @@ def _operand(operand: Any) -> Any:
         return ["ref", _path(operand.path)]
     if isinstance(operand, Always | AllOf | AnyOf | Not | Leaf):
         return _match(operand)
+    if type(operand) is str or type(operand) is int:
+        # What canonical_json writes, without its search for what needs a tag.
+        return json.dumps(operand)
     return canonical_json(operand)
 
 

@@ -6,14 +6,15 @@ raises is an error of its rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge._types import ActionRequest, Decision, Verdict
-from adjudge.policy._compile import CompiledPolicy, CompiledRule, Met
+from adjudge.policy._compile import CompiledPolicy
 from adjudge.policy._faults import DOUBT, Fault, raised
 from adjudge.policy._model import Edit, Place
+from adjudge.policy._rules import CompiledRule, Met, Step, ask
 from adjudge.policy._transform import CannotApply, apply_edits
 from adjudge.policy._verdicts import STRICTNESS, combine, error_marker, strictest, tagged
 
@@ -29,7 +30,6 @@ __all__ = [
     "rewritten",
 ]
 
-_MAX_NAME = 80
 _RUNNING = (Verdict.ALLOW, Verdict.TRANSFORM)
 _RESTRICTING = (Verdict.DENY, Verdict.DRY_RUN, Verdict.APPROVE_REQUIRED)
 _COMPUTED = Place("a Python rule")
@@ -74,6 +74,14 @@ class _Search:
         self.doubtful: list[CompiledRule] = []
         self.restriction_erred = False
 
+    def through(self, steps: Iterable[Step], request: ActionRequest) -> _Search:
+        """Ask these rules too, unless the search has ended."""
+        if self.rule is None:
+            for test, _, rule in steps:
+                if self.take(rule, ask(test, request)):
+                    break
+        return self
+
     def take(self, rule: CompiledRule, met: Met) -> bool:
         """Note how a rule stands; say whether the search ends with it."""
         if isinstance(met, Fault):
@@ -89,24 +97,27 @@ class _Search:
 
 def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
     """Decide by one policy alone, defaults included."""
-    search: _Search | None = None
-    for rule in policy.rules_for(request.tool):
+    found = policy.ready.get(request.tool) if request.namespace is None else None
+    steps = iter(policy.rules.steps(request) if found is None else found)
+    for test, decision, rule in steps:
         try:
-            met = rule.test(request, None)
+            met = test(request, None)
         except Exception as error:
             met = raised(error)
         if met is False:
             continue
-        if search is None:
-            if met is True and rule.final:
-                assert rule.decision is not None
-                return rule.decision
-            search = _Search()
-        if search.take(rule, met):
-            break
-    if search is None:
-        return default_decision(policy, request)
-    judgement = _conclude(policy, request, search)
+        if met is True and decision is not None:
+            return decision
+        search = _Search()
+        search.take(rule, met)
+        return _by_search(policy, request, search, steps)
+    return policy.default(request.tool, request.declared)
+
+
+def _by_search(
+    policy: CompiledPolicy, request: ActionRequest, search: _Search, steps: Iterator[Step]
+) -> Decision:
+    judgement = _conclude(policy, request, search.through(steps, request))
     if judgement.decision is not None:
         return judgement.decision
     return combine(default_decision(policy, request), judgement.floors)
@@ -114,10 +125,7 @@ def decide(policy: CompiledPolicy, request: ActionRequest) -> Decision:
 
 def judge(policy: CompiledPolicy, request: ActionRequest) -> Judgement:
     """Judge by one layer: None as decision where no rule of it matches."""
-    search = _Search()
-    for rule in policy.rules_for(request.tool):
-        if search.take(rule, rule.ask(request)):
-            break
+    search = _Search().through(policy.rules.steps(request), request)
     return _conclude(policy, request, search)
 
 
@@ -194,8 +202,8 @@ def newly_met(
     after_rewrite = on_final(request, final)
     decisions: list[Decision] = []
     shadowed = still_shadowed = False
-    for rule in policy.rules_for(request.tool):
-        before, after = rule.ask(request), rule.ask(after_rewrite)
+    for test, _, rule in policy.rules.steps(request):
+        before, after = ask(test, request), ask(test, after_rewrite)
         if rule.position in rewrite.ignored and (after is False or after is DOUBT):
             # Left out of this decision, unless the rewrite has turned the doubt into certainty.
             continue
@@ -266,28 +274,9 @@ def _called(rule: CompiledRule) -> str:
     return f"rule {tagged(rule.layer, rule.id)!r}"
 
 
-def _shown(name: object) -> str:
-    """Quote a tool's name for a reason: escaped, and cut where it is long."""
-    text = str(name)
-    return repr(text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "...")
-
-
 def default_decision(policy: CompiledPolicy, request: ActionRequest) -> Decision:
     """Give what holds where no rule matches (clause 17)."""
-    defaults, declared = policy.defaults, request.declared
-    by_shadow = defaults.on_missing_shadow
-    if declared is None:
-        stricter = STRICTNESS[by_shadow] > STRICTNESS[defaults.on_no_match]
-        why = "says nothing about itself"
-    else:
-        stricter = not declared.reversible and not declared.has_shadow
-        why = "is irreversible and has no shadow to preview it"
-    if stricter:
-        reason = f"no rule decides about tool {_shown(request.tool)}, which {why}"
-        return _default(by_shadow, reason, "on_missing_shadow")
-    verdict = defaults.on_no_match
-    says = "allows" if verdict is Verdict.DENY else "decides about"
-    return _default(verdict, f"no rule {says} tool {_shown(request.tool)}", "on_no_match")
+    return policy.default(request.tool, request.declared)
 
 
 def own_default(policy: CompiledPolicy, request: ActionRequest) -> Decision:
@@ -295,8 +284,3 @@ def own_default(policy: CompiledPolicy, request: ActionRequest) -> Decision:
     decision = default_decision(policy, request)
     names = tuple(tagged(policy.layer, name) for name in decision.matched_rules)
     return replace(decision, matched_rules=names)
-
-
-def _default(verdict: Verdict, reason: str, name: str) -> Decision:
-    asks = verdict is Verdict.APPROVE_REQUIRED
-    return Decision(verdict, reason, (f"<default:{name}>",), ((),) if asks else ())

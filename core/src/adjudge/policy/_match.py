@@ -7,24 +7,36 @@ each (clauses 8, 11 and 13).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from adjudge._types import ActionRequest
 from adjudge._values import OpaqueValue, kind_of
 from adjudge.errors import PolicyCompileError
 from adjudge.policy import _locations
 from adjudge.policy._faults import Answer, Fault, spell, wrong_kind
+from adjudge.policy._fused import ArgumentTest, all_arguments, is_argument_test
 from adjudge.policy._kleene import Matcher, all_of, any_of, first_fault, negation
-from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Path, Place, Ref
+from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Place, Ref
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
-from adjudge.policy._patterns.pattern import SubjectTooLong, UnsafePattern, compile_pattern
+from adjudge.policy._patterns.pattern import SubjectTooLong, UnsafePattern
+from adjudge.policy._patterns.shared import Patterns
 from adjudge.policy._subjects import Subject, subject
 
-__all__ = ["Matcher", "Reading", "compile_match", "literal_tools"]
+__all__ = [
+    "Halves",
+    "Matcher",
+    "Reading",
+    "compile_halves",
+    "compile_match",
+    "compile_part",
+    "literal_tools",
+    "within",
+]
 
 _ANY = "a JSON value"
+_OF_TOOL = ("tool", "tool.namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,7 @@ class Reading:
     namespaced: bool = False
     element: str = "."
     normalized: bool = False
+    patterns: Patterns = field(default_factory=Patterns)
 
     @property
     def in_permitting_position(self) -> bool:
@@ -54,24 +67,49 @@ class Reading:
         return self.odd and self.permitting
 
 
-def compile_match(
-    match: Match, reading: Reading, *, known: frozenset[str] | None = None
-) -> Matcher:
-    """Compile a whole match.
+class Halves(NamedTuple):
+    """A match as a conjunction of what it says of the tool's name and namespace, and the rest."""
 
-    With `known` the matcher is only ever asked about these tools, so the leaves of the outermost
+    whole: Matcher
+    of_tool: Matcher
+    rest: Matcher
+
+
+def compile_match(match: Match, reading: Reading) -> Matcher:
+    """Compile a whole match."""
+    return compile_halves(match, reading).whole
+
+
+def compile_halves(
+    match: Match, reading: Reading, *, known: frozenset[str] | None = None
+) -> Halves:
+    """Compile a whole match, and each half of it.
+
+    With `known` the matchers are only ever asked about these tools, so the leaves of the outermost
     conjunction that name them are left out; what they say of the namespace is not.
     """
     parts = list(_conjuncts(match))
-    reading = replace(reading, namespaced=any(_names_namespace(part) for part in parts))
-    matchers = []
+    reading = _within(parts, reading)
+    of_tool: list[Matcher] = []
     if known is not None:
         named = [part for part in parts if _literal_tools_of(part) is not None]
         parts = [part for part in parts if _literal_tools_of(part) is None]
         if named and reading.in_permitting_position and not reading.namespaced:
-            matchers.append(_in_own_namespace(reading.namespaces))
-    matchers += [_compile(part, reading) for part in parts]
-    return all_of(matchers)
+            of_tool.append(_in_own_namespace(reading.namespaces))
+    of_tool += [compile_part(part, reading) for part in parts if _is_of_tool(part)]
+    rest = _conjunction([part for part in parts if not _is_of_tool(part)], reading)
+    return Halves(all_of([*of_tool, *rest]), all_of(of_tool), all_of(rest))
+
+
+def within(match: Match, reading: Reading) -> Reading:
+    """Give the reading of the parts of a match: whether one of them says the namespace."""
+    return _within(_conjuncts(match), reading)
+
+
+def _within(parts: Iterable[Match], reading: Reading) -> Reading:
+    namespaced = any(map(_names_namespace, parts))
+    # Nearly always the reading is the same, and copying it is half the work of compiling a rule.
+    return reading if namespaced is reading.namespaced else replace(reading, namespaced=namespaced)
 
 
 def literal_tools(match: Match) -> frozenset[str] | None:
@@ -102,6 +140,16 @@ def _literal_tools_of(part: Match) -> frozenset[str] | None:
     return None
 
 
+def _is_of_tool(match: Match) -> bool:
+    """Whether what this says is settled by the tool's name and namespace."""
+    if isinstance(match, Leaf):
+        plain = match.operator in TESTS or match.operator in ("exists", "matches")
+        return match.path.root in _OF_TOOL and plain and not isinstance(match.operand, Ref)
+    if isinstance(match, Not):
+        return _is_of_tool(match.part)
+    return isinstance(match, AllOf | AnyOf) and all(map(_is_of_tool, match.parts))
+
+
 def _names_namespace(part: Match) -> bool:
     return isinstance(part, Leaf) and part.path.root == "tool.namespace"
 
@@ -114,7 +162,8 @@ def _in_own_namespace(namespaces: Mapping[str, str]) -> Matcher:
     return is_own
 
 
-def _compile(match: Match, reading: Reading) -> Matcher:
+def compile_part(match: Match, reading: Reading) -> Matcher:
+    """Compile a part of a match, in the reading of the conjunction that it stands in."""
     if isinstance(match, Leaf):
         return _leaf(match, reading)
     if isinstance(match, Not):
@@ -124,7 +173,21 @@ def _compile(match: Match, reading: Reading) -> Matcher:
     return compile_match(match, reading)
 
 
+def _conjunction(parts: Sequence[Match], reading: Reading) -> list[Matcher]:
+    """Compile the parts of a conjunction; tests of arguments become one."""
+    tests = [_argument_test(part, reading) for part in parts if is_argument_test(part)]
+    others = [compile_part(part, reading) for part in parts if not is_argument_test(part)]
+    return [all_arguments(tests), *others] if tests else others
+
+
+def _argument_test(leaf: Leaf, reading: Reading) -> ArgumentTest:
+    where = spell(leaf.path.root, leaf.path.steps, reading.element)
+    return ArgumentTest(str(leaf.path.steps[0]), reading.absent, _value_test(leaf, where, reading))
+
+
 def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
+    if is_argument_test(leaf):
+        return all_arguments([_argument_test(leaf, reading)])
     where = spell(leaf.path.root, leaf.path.steps, reading.element)
     read = subject(leaf.path, reading.element)
     if leaf.operator == "exists":
@@ -133,10 +196,8 @@ def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
         matcher = _is_absent(read, where)
     elif isinstance(leaf.operand, Ref):
         matcher = _with_reference(leaf, read, where, reading)
-    elif leaf.operator in TESTS:
-        matcher = _with_literal(
-            leaf.path, read, _literal_test(leaf, where, reading), reading.absent
-        )
+    elif leaf.operator in TESTS or leaf.operator == "matches":
+        matcher = _with_literal(read, _value_test(leaf, where, reading), reading.absent)
     else:
         matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
     if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
@@ -166,7 +227,9 @@ def _is_absent(read: Subject, where: str) -> Matcher:
     return is_absent
 
 
-def _literal_test(leaf: Leaf, where: str, reading: Reading) -> Test:
+def _value_test(leaf: Leaf, where: str, reading: Reading) -> Test:
+    if leaf.operator == "matches":
+        return _matches(leaf, where, reading)
     operand = normal_form(leaf.operand) if reading.normalized else leaf.operand
     try:
         return TESTS[leaf.operator](operand, where)
@@ -179,17 +242,7 @@ def _uncompilable(place: Place, sentence: str) -> PolicyCompileError:
     return PolicyCompileError(f"{':'.join([*known, place.path])}: {sentence}")
 
 
-def _with_literal(path: Path, read: Subject, test: Test, absent: bool) -> Matcher:
-    if path.root == "args" and len(path.steps) == 1:
-        # Most tests are of this shape, and reading in place nearly halves their cost.
-        key = str(path.steps[0])
-
-        def holds_of_argument(request: ActionRequest, _item: Any) -> Answer:
-            value = request.args.get(key)
-            return absent if value is None else test(value)
-
-        return holds_of_argument
-
+def _with_literal(read: Subject, test: Test, absent: bool) -> Matcher:
     def holds(request: ActionRequest, item: Any) -> Answer:
         value = read(request, item)
         if value is None:
@@ -242,15 +295,19 @@ def _present(read: Subject, judge: _ValueMatcher, absent: bool) -> Matcher:
     return holds
 
 
-def _matches(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
+def _matches(leaf: Leaf, where: str, reading: Reading) -> Test:
     try:
-        pattern = compile_pattern(leaf.operand, permitting=reading.in_permitting_position)
+        pattern = reading.patterns.compiled(leaf.operand, permitting=reading.in_permitting_position)
     except UnsafePattern as error:
         raise _uncompilable(leaf.place, str(error)) from None
 
-    def matches(value: Any, _request: ActionRequest) -> Answer:
+    longest, plain_search = pattern.max_subject, pattern.plain_search
+
+    def matches(value: Any) -> Answer:
         if not isinstance(value, str):
             return wrong_kind(where, value, "a string")
+        if len(value) <= longest:
+            return plain_search(value) is not None
         try:
             return pattern.search(value)
         except SubjectTooLong:
@@ -331,7 +388,6 @@ def _normalized(leaf: Leaf, where: str, reading: Reading) -> _ValueMatcher:
 
 
 _STRUCTURAL: Mapping[str, Callable[[Leaf, str, Reading], _ValueMatcher]] = {
-    "matches": _matches,
     "under": _under,
     "size": _size,
     "each": _quantifier,

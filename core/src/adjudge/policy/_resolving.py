@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge._types import ActionRequest, Decision
-from adjudge.policy._compile import CompiledPolicy, CompiledRule
+from adjudge.policy._compile import CompiledPolicy
 from adjudge.policy._judge import on_final, rewritten
 from adjudge.policy._model import Edit
+from adjudge.policy._rules import Step, ask
 from adjudge.policy._transform import CannotApply, apply_edits, compose
 
 __all__ = ["paths_to_resolve"]
@@ -47,18 +48,19 @@ def paths_to_resolve(policies: Sequence[CompiledPolicy], request: ActionRequest)
     rewrites = [
         (policy.layer, edits)
         for policy, asked in seen
-        for rule in policy.rules_for(asked.tool)
-        if (edits := _edits(rule, asked))
+        for step in policy.rules.steps(asked)
+        if (edits := _edits(step, asked))
     ]
     for final in _finals(request.args, rewrites):
         for policy, asked in seen:
-            for rule in policy.rules_for(asked.tool):
-                rule.ask(on_final(asked, final))
+            for test, _, _ in policy.rules.steps(asked):
+                ask(test, on_final(asked, final))
     return tuple(sorted(wishes.paths))
 
 
-def _edits(rule: CompiledRule, request: ActionRequest) -> Sequence[Edit]:
-    met = rule.ask(request)
+def _edits(step: Step, request: ActionRequest) -> Sequence[Edit]:
+    test, _, rule = step
+    met = ask(test, request)
     if met is False:
         return ()
     if isinstance(met, Decision):

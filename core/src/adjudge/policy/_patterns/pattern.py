@@ -61,13 +61,18 @@ class Pattern:
 
     __slots__ = ("_beyond", "_compiled", "_permitting", "_text", "max_subject")
 
-    def __init__(self, text: str, *, permitting: bool) -> None:
+    def __init__(self, text: str, *, permitting: bool, max_subject: int | None = None) -> None:
         parsed = _parsed(text)
         self._text = text
         self._permitting = permitting
-        self.max_subject = _longest_subject(_cost(parsed))
+        self.max_subject = _longest_subject(_cost(parsed)) if max_subject is None else max_subject
         self._compiled = re.compile(_rewritten(text, parsed) if permitting else text)
         self._beyond: tuple[Callable[[str], bool | None] | None] | None = None
+
+    @property
+    def plain_search(self) -> Callable[[str], object]:
+        """Python's own search, for a text of at most `max_subject` characters; None: not found."""
+        return self._compiled.search
 
     def search(self, text: str) -> bool:
         """Tell whether the pattern is found.
@@ -96,14 +101,15 @@ class Pattern:
         return f"Pattern({self._text!r}, permitting={self._permitting})"
 
 
-def compile_pattern(pattern: str, *, permitting: bool) -> Pattern:
+def compile_pattern(pattern: str, *, permitting: bool, max_subject: int | None = None) -> Pattern:
     """Compile a pattern for permitting or restricting position.
 
+    `max_subject` is that of the same pattern in the other position, where that is known already.
     Raises `UnsafePattern` for what is no pattern, can backtrack cubically or worse, or has a `$`
     where clause 11 refuses it.
     """
     try:
-        return Pattern(pattern, permitting=permitting)
+        return Pattern(pattern, permitting=permitting, max_subject=max_subject)
     except RecursionError:
         raise UnsafePattern("The groups of the pattern are nested too deep to be read.") from None
 

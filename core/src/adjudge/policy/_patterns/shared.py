@@ -19,5 +19,8 @@ class Patterns:
         key = text, permitting and "$" in text
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = compile_pattern(text, permitting=permitting)
+            other = self._compiled.get((text, not key[1]))
+            known = None if other is None else other.max_subject
+            found = compile_pattern(text, permitting=permitting, max_subject=known)
+            self._compiled[key] = found
         return found

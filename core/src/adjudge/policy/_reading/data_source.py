@@ -7,7 +7,7 @@ Places are paths, without lines.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 from adjudge._values import MAX_INT_DIGITS
 from adjudge.policy._model import Place
 from adjudge.policy._reading.nodes import (
-    MAX_NODES,
     Entry,
     Fields,
     Items,
@@ -23,11 +22,12 @@ from adjudge.policy._reading.nodes import (
     Problems,
     Scalar,
     below,
-    check_depth,
+    check_bounds,
 )
 
 __all__ = ["nodes_of", "scalar_node"]
 
+_MAX_REPEATED = 500_000
 _MAX_INT = 10**MAX_INT_DIGITS
 
 
@@ -39,22 +39,40 @@ def nodes_of(data: Mapping[str, Any], problems: Problems) -> Node:
 class _Builder:
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
-        self._count = 0
+        # Held, so that none of them can give way to another with its id.
+        self._seen: dict[int, object] = {}
+        self._repeated = 0
 
     def node(self, value: Any, place: Place, depth: int) -> Node:
-        check_depth(depth, place, self._problems)
-        self._count += 1
-        if self._count > MAX_NODES:
-            self._problems.add(place, f"The policy has more than {MAX_NODES} values.")
-            self._problems.stop_if_any()
+        check_bounds(depth, place, self._problems)
+        kind = type(value)
+        if kind is str or kind is int:
+            return scalar_node(value, place)
         if isinstance(value, Mapping):
+            self._note_repeated(value, place)
             return self._fields(value, place, depth)
         if isinstance(value, list | tuple):
+            self._note_repeated(value, place)
             return self._items(value, place, depth)
         if isinstance(value, set | frozenset):
+            self._note_repeated(value, place)
             # A set has no order of its own, and the policy's id must not depend on chance.
             return self._items(sorted(value, key=repr), place, depth)
         return scalar_node(value, place)
+
+    def _note_repeated(self, value: Collection[Any], place: Place) -> None:
+        """Count what stands in several places: a few lists of lists can stand for billions."""
+        if id(value) not in self._seen:
+            self._seen[id(value)] = value
+            return
+        self._repeated += 1 + len(value)
+        if self._repeated > _MAX_REPEATED:
+            self._problems.add(
+                place,
+                f"Lists and mappings that stand in several places stand for more than "
+                f"{_MAX_REPEATED} values; write them out.",
+            )
+            self._problems.stop_if_any()
 
     def _fields(self, value: Mapping[Any, Any], place: Place, depth: int) -> Fields:
         entries = []

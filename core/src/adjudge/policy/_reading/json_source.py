@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 from adjudge._values import MAX_INT_DIGITS
 from adjudge.policy._model import Place
 from adjudge.policy._reading.data_source import scalar_node
-from adjudge.policy._reading.nodes import Entry, Fields, Items, Node, Problems, check_depth
+from adjudge.policy._reading.nodes import Entry, Fields, Items, Node, Problems, check_bounds
 
 __all__ = ["JsonSyntax", "read_json"]
 
@@ -30,18 +31,21 @@ class JsonSyntax(ValueError):
         self.column = column
 
 
-def read_json(text: str, problems: Problems) -> Node:
+def read_json(text: str, problems: Problems, reached: Callable[[int], None] | None = None) -> Node:
     """Read one JSON text. Raises `JsonSyntax` for what is none.
 
     Duplicate keys and values that JSON cannot say are noted as problems.
     """
-    return _Walker(text, problems).whole()
+    return _Walker(text, problems, reached).whole()
 
 
 class _Walker:
-    def __init__(self, text: str, problems: Problems) -> None:
+    def __init__(
+        self, text: str, problems: Problems, reached: Callable[[int], None] | None
+    ) -> None:
         self._text = text
         self._problems = problems
+        self._reached = reached
         self._at = 0
         self._line_starts = [0, *(found.end() for found in re.finditer("\n", text))]
         # An integer of thousands of digits must not raise while it is read.
@@ -57,7 +61,7 @@ class _Walker:
     def _value(self, path: str, depth: int) -> Node:
         self._skip_space()
         place = self._place(path)
-        check_depth(depth, place, self._problems)
+        check_bounds(depth, place, self._problems)
         if self._text.startswith("{", self._at):
             return self._object(place, depth)
         if self._text.startswith("[", self._at):
@@ -93,6 +97,8 @@ class _Walker:
         items: list[Node] = []
         self._at += 1
         while not self._closes("]", first=not items):
+            if self._reached is not None:
+                self._reached(self._at)
             items.append(self._value(f"{place.path}[{len(items)}]", depth + 1))
         return Items(tuple(items), place)
 

@@ -6,7 +6,8 @@ What comes out is a `Match` with every operand checked as far as the text alone 
 
 from __future__ import annotations
 
-from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not
+from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Path
+from adjudge.policy._patterns.shared import Patterns
 from adjudge.policy._reading.nodes import Entry, Fields, Items, Node, Problems, Scalar, kind_of_node
 from adjudge.policy._reading.operands import OperandReader
 from adjudge.policy._reading.paths import PathProblem, parse_leaf
@@ -22,14 +23,15 @@ MAX_MATCH_DEPTH = 64
 class MatchReader:
     """Reads matches of one policy; it knows the named predicates and reads each of them once."""
 
-    def __init__(self, predicates: dict[str, Node], problems: Problems) -> None:
+    def __init__(self, predicates: dict[str, Node], problems: Problems, patterns: Patterns) -> None:
         self._nodes = predicates
         self._problems = problems
         self._read: dict[str, Match] = {}
         self._reading: list[str] = []
         self._depth = 0
         self._sizes: dict[int, tuple[Match, int, int]] = {}
-        self._operands = OperandReader(problems, self._element_match)
+        self._operands = OperandReader(problems, patterns, self._element_match)
+        self._leaves: dict[tuple[str, bool], tuple[Path, str | None]] = {}
 
     def read(self, node: Node) -> Match:
         """Read what stands under `match:`, or in a combination."""
@@ -116,13 +118,20 @@ class MatchReader:
             self._problems.add(entry.place, _bare_root(entry))
             return Always()
         try:
-            path, operator = parse_leaf(entry.key, element=element)
+            path, operator = self._leaf(entry.key, element=element)
         except PathProblem as error:
             self._problems.add(entry.place, self._combining_hint(entry.key) or str(error))
             return Always()
         if operator is not None:
             return self._operands.read(Leaf(path, operator, None, entry.place), entry.value)
         return self._equality_or_operators(Leaf(path, "eq", None, entry.place), entry)
+
+    def _leaf(self, key: str, *, element: bool) -> tuple[Path, str | None]:
+        """Read the key of a test; most rules of a policy have the same few."""
+        known = self._leaves.get((key, element))
+        if known is None:
+            known = self._leaves[key, element] = parse_leaf(key, element=element)
+        return known
 
     def _combining_hint(self, key: str) -> str | None:
         if key.lower().replace("-", "_") in (*COMBINING, "all", "any", "none_of"):

@@ -6,7 +6,7 @@ all and every problem has a place. Nothing here knows what a policy means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from adjudge._values import MAX_DEPTH
@@ -22,11 +22,11 @@ __all__ = [
     "Problems",
     "Scalar",
     "below",
-    "check_depth",
+    "check_bounds",
     "kind_of_node",
 ]
 
-MAX_NODES = 500_000
+MAX_NODES = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class Problems:
 
     def __init__(self, *, file: str | None = None) -> None:
         self.file = file
+        self.values = 0
         self._found: dict[tuple[Place, str], None] = {}
         self._rules: dict[str, str] = {}
 
@@ -94,6 +95,11 @@ class Problems:
     def add_text(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         """Note a problem of the text as a whole."""
         self.add(Place("", self.file, line, column), message)
+
+    def take(self, others: Problems) -> None:
+        """Take over what was found in an attempt that succeeded."""
+        self._found |= others._found
+        self.values += others.values
 
     def stop_if_any(self) -> None:
         """Raise `PolicyCompileError` with all that was found, in the order of the text."""
@@ -124,11 +130,18 @@ def below(place: Place, step: str | int) -> Place:
         path = f"{place.path}[{step}]"
     else:
         path = f"{place.path}.{step}" if place.path else step
-    return replace(place, path=path)
+    return Place(path, place.file, place.line, place.column)
 
 
-def check_depth(depth: int, place: Place, problems: Problems) -> None:
-    """Refuse what is nested too deeply; the recursion of all reading is bounded by this."""
+def check_bounds(depth: int, place: Place, problems: Problems) -> None:
+    """Count one more value of the policy, and refuse it where it is too deep or one too many.
+
+    The recursion of all reading is bounded by this.
+    """
+    problems.values += 1
+    if problems.values > MAX_NODES:
+        problems.add(place, f"The policy has more than {MAX_NODES} values.")
+        problems.stop_if_any()
     if depth > MAX_DEPTH:
         problems.add(
             place, f"This is nested more than {MAX_DEPTH} levels deep; no policy needs that."

@@ -12,7 +12,8 @@ from typing import Any
 from adjudge._values import FrozenDict, FrozenList, kind_of
 from adjudge.policy._locations import host_pattern_problem
 from adjudge.policy._model import AllOf, Always, Leaf, Match, Not, Path, Ref
-from adjudge.policy._patterns.pattern import UnsafePattern, compile_pattern
+from adjudge.policy._patterns.pattern import UnsafePattern
+from adjudge.policy._patterns.shared import Patterns
 from adjudge.policy._reading.nodes import Entry, Fields, Items, Node, Problems, Scalar, kind_of_node
 from adjudge.policy._reading.paths import PathProblem, parse_reference
 from adjudge.policy._reading.suggest import did_you_mean, listed
@@ -39,8 +40,11 @@ class OperandReader:
     Everywhere `name` is the operator as the policy has it, `ne` where the leaf will be an `eq`.
     """
 
-    def __init__(self, problems: Problems, element_match: Callable[[Node], Match]) -> None:
+    def __init__(
+        self, problems: Problems, patterns: Patterns, element_match: Callable[[Node], Match]
+    ) -> None:
         self._problems = problems
+        self._patterns = patterns
         self._element_match = element_match
         self._readers: dict[str, Callable[[Node, str], Any]] = {
             "eq": self._equal,
@@ -217,7 +221,7 @@ class OperandReader:
         text = self._text(node, name, empty=True)
         try:
             if text is not None:
-                compile_pattern(text, permitting=False)
+                self._patterns.compiled(text, permitting=False)
         except UnsafePattern as error:
             self._problems.add(node.place, str(error))
         return text

@@ -21,6 +21,7 @@ from adjudge.policy._reading.values import (
     read_word,
 )
 from adjudge.policy._reading.words import ALWAYS, COMBINING, OPERATORS
+from adjudge.policy._work import Work
 
 __all__ = ["VERSION", "read_fields"]
 
@@ -30,17 +31,17 @@ _OF_DEFAULTS = ("on_no_match", "on_missing_shadow")
 _OF_TOOL = ("reversible", "cost", "scope", "labels", "blast_radius_hint", "isolation", "namespace")
 
 
-def read_fields(node: Fields, problems: Problems) -> PolicySource:
+def read_fields(node: Fields, problems: Problems, work: Work) -> PolicySource:
     """Read the policy's mapping; a policy without rules is one that its defaults decide."""
     sections = read_fields_of(node, _SECTIONS, problems, meant="A policy")
     version = _read_version(sections.get("version"), problems)
     defaults = _read_defaults(sections.get("defaults"), problems)
     predicates = _read_predicate_nodes(sections.get("predicates"), problems)
-    matches = MatchReader(predicates, problems)
+    matches = MatchReader(predicates, problems, work.patterns)
     return PolicySource(
         version=version,
         defaults=defaults,
-        rules=_read_rules(sections.get("rules"), matches, problems),
+        rules=_read_rules(sections.get("rules"), matches, problems, work),
         tools=_read_tools(sections.get("tools"), problems),
         predicates=FrozenDict({name: matches.predicate(name) for name in predicates}),
         file=problems.file,
@@ -137,7 +138,9 @@ def _read_tool(entry: Entry, problems: Problems) -> ToolDeclaration:
     return ToolDeclaration(entry.key, namespace, FrozenDict(stated), entry.place)
 
 
-def _read_rules(entry: Entry | None, matches: MatchReader, problems: Problems) -> tuple[Rule, ...]:
+def _read_rules(
+    entry: Entry | None, matches: MatchReader, problems: Problems, work: Work
+) -> tuple[Rule, ...]:
     if entry is None or _is_left_empty(entry):
         return ()
     if not isinstance(entry.value, Items):
@@ -146,7 +149,7 @@ def _read_rules(entry: Entry | None, matches: MatchReader, problems: Problems) -
         )
         return ()
     rules = []
-    for order, node in enumerate(entry.value.items):
+    for order, node in enumerate(work.over(entry.value.items, Work.READING)):
         if isinstance(node, Fields):
             rules.append(read_rule(node, order, matches, problems))
         else:

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -19,12 +19,13 @@ from adjudge.policy._reading.json_source import JsonSyntax, read_json
 from adjudge.policy._reading.nodes import Fields, Node, Problems, kind_of_node
 from adjudge.policy._reading.policy import read_fields
 from adjudge.policy._reading.yaml_source import has_yaml, read_yaml
+from adjudge.policy._work import Work
 
-__all__ = ["MAX_TEXT", "read_policy"]
+__all__ = ["MAX_TEXT", "parse", "read_policy"]
 
 Format = Literal["yaml", "json", "toml"]
 
-MAX_TEXT = 4 * 1024 * 1024
+MAX_TEXT = 64 * 1024 * 1024
 _FORMAT_OF_SUFFIX: Mapping[str, Format] = {
     ".yaml": "yaml",
     ".yml": "yaml",
@@ -38,6 +39,7 @@ def read_policy(
     *,
     format: Format | None = None,
     file: str | None = None,
+    work: Work | None = None,
 ) -> PolicySource:
     """Read and check one policy.
 
@@ -46,7 +48,8 @@ def read_policy(
     reported under. Raises `PolicyCompileError` with every problem found.
     """
     problems = Problems(file=file)
-    node = _parse(source, format, file, problems)
+    work = work or Work()
+    node = parse(source, format, file, problems, work)
     if node is None or (isinstance(node, Fields) and not node.entries):
         problems.add_text("The policy is empty; the least that it can say is version: 1.")
         problems.stop_if_any()
@@ -59,7 +62,7 @@ def read_policy(
         )
         problems.stop_if_any()
     assert isinstance(node, Fields)
-    policy = read_fields(node, problems)
+    policy = read_fields(node, problems, work)
     problems.stop_if_any()
     return policy
 
@@ -71,12 +74,17 @@ def _advice(source: object) -> str:
     return ""
 
 
-def _parse(
+def parse(
     source: str | bytes | Mapping[str, Any],
     wanted: Format | None,
     file: str | None,
     problems: Problems,
+    work: Work | None = None,
 ) -> Node | None:
+    """Give the tree of a text or a mapping, whatever it is about; None if it holds nothing.
+
+    What is no text of its format raises `PolicyCompileError`.
+    """
     if isinstance(source, Mapping):
         return nodes_of(source, problems)
     if not isinstance(source, str | bytes):
@@ -85,18 +93,19 @@ def _parse(
             "Read a file with load_policy_file."
         )
     text = _decoded(source, problems)
+    reached = None if work is None else work.through(len(text), Work.PARSING)
     if not text.strip():
         return None
     chosen = wanted or (_FORMAT_OF_SUFFIX.get(PurePath(file).suffix.lower()) if file else None)
     if chosen == "yaml":
-        return read_yaml(text, problems)
+        return read_yaml(text, problems, reached)
     if chosen == "json":
-        return _parse_json(text, problems)
+        return _parse_json(text, problems, reached)
     if chosen == "toml":
         return _parse_toml(text, problems)
     if chosen is not None:
         raise PolicyCompileError(f'The format is "yaml", "json" or "toml", not {chosen!r}.')
-    return _parse_unnamed(text, problems)
+    return _parse_unnamed(text, problems, reached)
 
 
 def _decoded(source: str | bytes, problems: Problems) -> str:
@@ -120,25 +129,29 @@ def _decoded(source: str | bytes, problems: Problems) -> str:
     return source.removeprefix("\ufeff")
 
 
-def _parse_json(text: str, problems: Problems) -> Node | None:
+def _parse_json(
+    text: str, problems: Problems, reached: Callable[[int], None] | None
+) -> Node | None:
     try:
-        return read_json(text, problems)
+        return read_json(text, problems, reached)
     except JsonSyntax as error:
         problems.add_text(f"This is no JSON: {error}", line=error.line, column=error.column)
         problems.stop_if_any()
         return None
 
 
-def _parse_unnamed(text: str, problems: Problems) -> Node | None:
+def _parse_unnamed(
+    text: str, problems: Problems, reached: Callable[[int], None] | None
+) -> Node | None:
     if not text.lstrip().startswith("{"):
-        return read_yaml(text, problems)
+        return read_yaml(text, problems, reached)
     try:
-        return read_json(text, problems)
+        return read_json(text, problems, reached)
     except JsonSyntax:
         # A YAML mapping may begin with a brace as well.
         if has_yaml():
-            return read_yaml(text, problems)
-    return _parse_json(text, problems)
+            return read_yaml(text, problems, reached)
+    return _parse_json(text, problems, reached)
 
 
 def _parse_toml(text: str, problems: Problems) -> Node | None:

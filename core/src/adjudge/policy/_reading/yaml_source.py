@@ -8,7 +8,7 @@ works without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from adjudge.errors import PolicyCompileError
@@ -22,9 +22,10 @@ from adjudge.policy._reading.nodes import (
     Problems,
     Scalar,
     below,
-    check_depth,
+    check_bounds,
 )
 from adjudge.policy._reading.scalars import read_plain
+from adjudge.policy._reading.yaml_events import Doubtful, events_of, fast_events_of
 
 __all__ = ["has_yaml", "read_yaml"]
 
@@ -42,7 +43,9 @@ def has_yaml() -> bool:
     return True
 
 
-def read_yaml(text: str, problems: Problems) -> Node | None:
+def read_yaml(
+    text: str, problems: Problems, reached: Callable[[int], None] | None = None
+) -> Node | None:
     """Read one document; None if it holds nothing. What is no YAML raises `PolicyCompileError`."""
     try:
         import yaml
@@ -53,7 +56,13 @@ def read_yaml(text: str, problems: Problems) -> Node | None:
         ) from None
     try:
         # Events come as they are asked for, so that what is nested too deeply is never read on.
-        return _Composer(yaml.parse(text, Loader=yaml.SafeLoader), problems).document()
+        try:
+            attempt = Problems(file=problems.file)
+            node = _Composer(fast_events_of(text), attempt, reached).document()
+            problems.take(attempt)
+            return node
+        except Doubtful:
+            return _Composer(events_of(text), problems, reached).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
@@ -71,9 +80,12 @@ def read_yaml(text: str, problems: Problems) -> Node | None:
 class _Composer:
     """Turns the events of one document into nodes."""
 
-    def __init__(self, events: Iterator[Any], problems: Problems) -> None:
+    def __init__(
+        self, events: Iterator[Any], problems: Problems, reached: Callable[[int], None] | None
+    ) -> None:
         self._events = events
         self._problems = problems
+        self._reached = reached
         self._anchors: dict[str, Node | None] = {}
         self._aliased = 0
 
@@ -103,7 +115,7 @@ class _Composer:
 
     def _node(self, event: Any, path: str, depth: int) -> Node:
         place = self._place(event, path)
-        check_depth(depth, place, self._problems)
+        check_bounds(depth, place, self._problems)
         kind = type(event).__name__
         if kind == "AliasEvent":
             return self._alias(event.anchor, place, depth)
@@ -127,7 +139,7 @@ class _Composer:
         if event.tag == _STR_TAG or event.tag == "!":
             return scalar_node(event.value, place)
         self._refuse_tag(event, place)
-        if event.style is not None:
+        if event.style:
             return scalar_node(event.value, place)
         value, surprise = read_plain(event.value)
         return Scalar(value, place, surprise)
@@ -143,6 +155,8 @@ class _Composer:
         for event in self._events:
             if type(event).__name__ == "SequenceEndEvent":
                 break
+            if self._reached is not None:
+                self._reached(event.start_mark.index)
             items.append(self._node(event, f"{place.path}[{len(items)}]", depth + 1))
         return Items(tuple(items), place)
 
@@ -172,7 +186,7 @@ class _Composer:
         self._refuse_anchor(event, place)
         key: str = event.value
         scalar = self._scalar(event, place)
-        merges = key == "<<" and event.style is None
+        merges = key == "<<" and not event.style
         surprise = scalar.surprise
         if surprise is None and not isinstance(scalar.value, str):
             surprise = f'A key is text; write "{key}".'
@@ -219,7 +233,7 @@ class _Composer:
 
     def _expanded(self, node: Node, place: Place, depth: int) -> Node:
         """Copy an anchored value to where its alias stands, counting."""
-        check_depth(depth, place, self._problems)
+        check_bounds(depth, place, self._problems)
         self._aliased += 1
         if self._aliased > _MAX_ALIASED:
             self._problems.add(
