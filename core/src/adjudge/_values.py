@@ -38,6 +38,7 @@ __all__ = [
 MAX_DEPTH = 64
 MAX_INT_DIGITS = 4000
 _MAX_INT = 10**MAX_INT_DIGITS
+_SMALL = 2**63
 
 
 def _immutable(self: object, *_args: object, **_kwargs: object) -> NoReturn:
@@ -128,10 +129,32 @@ def freeze(value: object, *, where: str = "args") -> Any:
 
 def freeze_object(value: Mapping[str, object], *, where: str = "args") -> FrozenDict:
     """Freeze a JSON object; anything else raises `ArgumentsRefused`."""
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise ArgumentsRefused(f"{where} is a {kind_of(value)}, not an object with named values.")
-    frozen: FrozenDict = _freeze(value, where, 0)
-    return frozen
+    return _freeze_object(value, where, 0)
+
+
+def _freeze_object(value: Mapping[Any, Any], where: str, depth: int) -> FrozenDict:
+    items: dict[str, Any] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise ArgumentsRefused(
+                f"{where} has the key {key!r}; the keys of an object are strings."
+            )
+        if not key.isascii():
+            _checked_text(key, where)
+        kind = type(item)
+        # What most arguments are needs no name for its place, which takes time to write.
+        if (
+            (kind is str and item.isascii())
+            or (kind is int and -_SMALL < item < _SMALL)
+            or kind is bool
+            or item is None
+        ):
+            items[key] = item
+        else:
+            items[key] = _freeze(item, f"{where}.{key}", depth + 1)
+    return FrozenDict(items)
 
 
 def _freeze(value: object, where: str, depth: int) -> Any:
@@ -146,15 +169,8 @@ def _freeze(value: object, where: str, depth: int) -> Any:
         return _checked_float(value, where)  # type: ignore[arg-type]
     if depth >= MAX_DEPTH:
         raise ArgumentsRefused(f"{where} is nested more than {MAX_DEPTH} levels deep.")
-    if isinstance(value, dict | Mapping):
-        items: dict[str, Any] = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                raise ArgumentsRefused(
-                    f"{where} has the key {key!r}; the keys of an object are strings."
-                )
-            items[_checked_text(key, where)] = _freeze(item, f"{where}.{key}", depth + 1)
-        return FrozenDict(items)
+    if kind is dict or isinstance(value, Mapping):
+        return _freeze_object(value, where, depth)  # type: ignore[arg-type]
     if isinstance(value, list | tuple):
         return FrozenList(
             _freeze(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)
@@ -190,6 +206,8 @@ def _freeze_scalar(value: object, where: str, depth: int) -> Any:
 
 
 def _checked_text(text: str, where: str) -> str:
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

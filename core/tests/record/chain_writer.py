@@ -7,11 +7,13 @@ the middle of a write (0: never). Each event that the sink took is printed.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 from datetime import UTC, datetime
 
-from adjudge._record import chain as _chain
+from adjudge._record import keptfile as _keptfile
+from adjudge._record.chain import hash_chained_sink
 from adjudge._types import AuditEvent
 
 THREADS = 8
@@ -22,20 +24,20 @@ def main() -> None:
     path, name, each, stop_after = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     counter = itertools.count(1)
     output = threading.Lock()
-    whole_write = _chain._write_all
+    whole_write = _keptfile.write_all
 
-    def write(file, data):
+    def write(fd, data):
         if next(counter) == stop_after:
-            file.write(data[: len(data) // 2])
+            os.write(fd, data[: len(data) // 2])
             sys.stdout.write("half\n")
             sys.stdout.flush()
             threading.Event().wait()
-        whole_write(file, data)
+        whole_write(fd, data)
 
-    _chain._write_all = write
+    _keptfile.write_all = write
 
     def work(thread):
-        sink = _chain.hash_chained_sink(path)
+        sink = hash_chained_sink(path)
         for index in range(each):
             body = {"thread": thread, "index": index}
             sink(AuditEvent(name, "bundle", index, "step.proposed", datetime.now(UTC), body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -15,8 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._record.format import event_to_record, record_line, to_json
-from adjudge._values import OpaqueValue
+from adjudge._record.format import event_text, event_to_record, record_line, to_json
+from adjudge._record.redaction import apply_redactor, default_redactor
+from adjudge._types import AuditEvent
+from adjudge._values import OpaqueValue, freeze, thaw
+from adjudge.errors import ArgumentsRefused
 
 
 class Colour(Enum):
@@ -151,3 +155,32 @@ def test_an_event_is_a_record_of_six_fields(event):
     }
 
     assert expected == event_to_record(event(2, "action.completed"))
+
+
+@given(JSON_VALUES, st.text(), st.none() | st.text("0123456789abcdef", min_size=1))
+def test_an_event_is_written_as_its_record_would_be(value, name, prev_hash):
+    """Writing an event piece by piece gives the bytes of the whole record."""
+    event = AuditEvent(name, name, 7, name, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), {"args": value})
+    link = {} if prev_hash is None else {"prev_hash": prev_hash}
+
+    assert record_line({**event_to_record(event), **link}) == event_text(event, prev_hash)
+
+
+@given(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
+def test_a_body_that_shows_nothing_is_written_as_any_other(body):
+    """Clause 28: what redaction has looked through has the same form as what it has rebuilt."""
+    event = AuditEvent("run", "bundle", 7, "k", datetime(2026, 1, 2, tzinfo=UTC), body)
+    frozen = {name: freeze(value) if _freezes(value) else value for name, value in body.items()}
+    redacted = apply_redactor(default_redactor(digests=False), frozen)
+    thawed = replace(event, body=thaw(redacted))
+
+    assert record_line(event_to_record(thawed)) == event_text(replace(event, body=redacted))
+
+
+def _freezes(value):
+    """Whether a value is one that arguments may hold."""
+    try:
+        freeze(value)
+    except ArgumentsRefused:
+        return False
+    return True

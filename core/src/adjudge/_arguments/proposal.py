@@ -33,7 +33,7 @@ class InvalidArguments(Exception):
     """Arguments that the tool does not take: they get no verdict, and the body does not run."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admitted:
     """Arguments that were read, to be judged; `given` names what the model sent, None: all."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text
 from adjudge._enforcement.effects import BindContext
 from adjudge._enforcement.judging import Judging
-from adjudge._record.format import to_json
+from adjudge._making import new_context, new_request
+from adjudge._record.format import PlainDict, to_json
+from adjudge._record.redaction import Redactor, apply_redactor, is_pure
 from adjudge._types import ActionRequest, CallContext, ExecutionContext, Principal
 from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
@@ -20,50 +21,41 @@ __all__ = ["Admission", "Reading"]
 _NOBODY = Principal("user", "unknown")
 
 
-@dataclass(slots=True)
 class Reading:
     """What came of reading the arguments: them, or why they get no verdict, or why they deny."""
 
-    args: FrozenDict = field(default_factory=lambda: EMPTY)
-    given: frozenset[str] | None = None
-    injected: FrozenDict = field(default_factory=lambda: EMPTY)
-    unread: str | None = None
-    refusal: Refusal | None = None
+    __slots__ = ("args", "given", "injected", "refusal", "unread")
+
+    def __init__(self) -> None:
+        self.args = self.injected = EMPTY
+        self.given: frozenset[str] | None = None
+        self.unread: str | None = None
+        self.refusal: Refusal | None = None
 
 
 class Admission(Judging):
     """An attempt that starts with a proposal."""
 
-    __slots__ = ()
-
-    def admit(self, reading: Reading) -> Steps[tuple[ActionRequest, str | None]]:
-        """Take up what was read, ask who is calling, and record the proposal.
-
-        The text, where there is one, says why the arguments never get a verdict.
-        """
-        context: ExecutionContext | None = None
+    def identify(self, reading: Reading) -> Steps[ExecutionContext | None]:
+        """Ask who is calling; where that fails, it is put down with what was read."""
         try:
-            context = yield from self.who()
+            return (yield from self.who())
         except Refusal as failed:
             reading.refusal = reading.refusal or failed
+            return None
         except BaseException:
             self.settled = True
             self.take_up(reading, None)
             yield from self.propose(reading, None)
             raise
-        request = self.take_up(reading, context)
-        if self.settings.records:
-            yield from self.propose(reading, context)
-        if reading.refusal is not None:
-            raise reading.refusal
-        return request, reading.unread
 
     def read(self) -> Reading:
         """Read the arguments, and put down what the model sent of them."""
         door = self.door
         reading = Reading()
         try:
-            reading.injected = door.injected()
+            if door.injects:
+                reading.injected = door.injected()
             admitted = door.admit(self.arguments)
             args, given = admitted.args, admitted.given
             reading.args, reading.given = args, given
@@ -84,24 +76,27 @@ class Admission(Judging):
         if context is None:
             context = self._context(_NOBODY, None, ".", EMPTY, None)
         door = self.door
-        self.request = ActionRequest(
+        self.request = request = new_request(
             door.tool,
             reading.args,
-            self.settings.metadata(door),
+            self.settings.metadata(door) if door.metadata is None else door.metadata,
             context,
             door.namespace,
             reading.given,
             reading.injected,
+            EMPTY,
         )
-        return self.request
+        return request
 
-    def propose(self, reading: Reading, context: ExecutionContext | None) -> Steps[None]:
+    def propose(
+        self, reading: Reading, context: ExecutionContext | None, *, hold: bool = False
+    ) -> Steps[None]:
         """Record the proposal."""
         door = self.door
         body: dict[str, Any] = {
             "namespace": door.namespace,
             "call_id": door.call_id,
-            "principal": None if context is None else describe_principal(context.principal),
+            "principal": None if context is None else self._description(context.principal),
         }
         if reading.refusal is None and reading.unread is None:
             body["args"] = reading.args
@@ -109,7 +104,13 @@ class Admission(Judging):
             body["arguments_text"] = self.arguments
         else:
             body["args"] = _described(self.arguments)
-        yield from self.emit("step.proposed", body)
+        yield from self.emit("step.proposed", body, hold=hold)
+
+    def _description(self, who: Principal) -> Mapping[str, Any]:
+        settings = self.settings
+        if who is settings.principal:
+            return settings.described
+        return FrozenDict({"kind": who.kind, "id": who.id, "name": who.name})
 
     def who(self) -> Steps[ExecutionContext]:
         """Find out who is calling, and where."""
@@ -141,8 +142,15 @@ class Admission(Judging):
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        return self._context(
-            settings.principal, settings.environment, settings.workspace, extra, None
+        return new_context(
+            settings.principal,
+            settings.environment,
+            settings.workspace,
+            self.correlation_id,
+            self.seq,
+            settings.now(),
+            extra,
+            None,
         )
 
     def _frozen_extra(self) -> FrozenDict:
@@ -159,7 +167,7 @@ class Admission(Judging):
         extra: FrozenDict,
         session: Mapping[str, Any] | None,
     ) -> ExecutionContext:
-        return ExecutionContext(
+        return new_context(
             principal,
             environment,
             workspace,
@@ -171,9 +179,11 @@ class Admission(Judging):
         )
 
 
-def describe_principal(who: Principal) -> dict[str, Any]:
-    """Give a principal as plain JSON."""
-    return {"kind": who.kind, "id": who.id, "name": who.name}
+def described(who: Principal, redact: Redactor) -> FrozenDict:
+    """Give a principal as plain JSON, looked through if the redactor says that it shows nothing."""
+    plain = FrozenDict({"kind": who.kind, "id": who.id, "name": who.name})
+    shown = apply_redactor(redact, plain) if is_pure(redact) else plain
+    return shown if type(shown) is PlainDict else plain
 
 
 def _described(arguments: object) -> Any:

@@ -15,6 +15,7 @@ from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._ledger.keys import ledger_key
+from adjudge._making import new_event
 from adjudge._record.redaction import apply_redactor
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
@@ -27,7 +28,7 @@ from adjudge._types import (
     ObligationOutcome,
     Outcome,
 )
-from adjudge._values import EMPTY, FrozenDict
+from adjudge._values import EMPTY, FrozenDict, FrozenList
 from adjudge.errors import RecordError
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "final_request",
     "unfit",
 ]
+
+MOST_JUDGMENTS = 256
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Effect, Any, T]
@@ -70,27 +73,28 @@ def failure_text(error: BaseException) -> str:
 class Attempt:
     """The state of one attempt at one call."""
 
-    __slots__ = (
-        "arguments",
-        "caller",
-        "context",
-        "continued",
-        "correlation_id",
-        "decision",
-        "door",
-        "ended",
-        "entry",
-        "extra",
-        "holder",
-        "outcomes",
-        "request",
-        "result",
-        "sent",
-        "seq",
-        "settings",
-        "settled",
-        "started",
-    )
+    # What most attempts never set is set here, for all of them.
+    caller: CallContext | None = None
+    """What `context` answered."""
+    continued = False
+    """Whether this goes on with a body that suspended itself."""
+    sent: FrozenDict = EMPTY
+    """The original arguments, before any default."""
+    request: ActionRequest | None = None
+    decision: Decision | None = None
+    entry: LedgerEntry | None = None
+    """The ledger's entry of this occurrence, while it is ours; `holder` is our name there."""
+    holder = ""
+    held: AuditEvent | None = None
+    """The proposal, while it waits for the judgment on it, to go on record together with it."""
+    started = False
+    """Whether the body has been called."""
+    result: ActionResult | None = None
+    """What the call came to, once that is certain."""
+    settled = False
+    """Whether the outcome stands: a record that fails from here on changes nothing."""
+    ended = False
+    """Whether the terminal event is out."""
 
     def __init__(
         self,
@@ -108,28 +112,9 @@ class Attempt:
         self.arguments = arguments
         self.extra = extra
         self.context = context
-        self.caller: CallContext | None = None
-        """What `context` answered."""
-        self.continued = False
-        """Whether this goes on with a body that suspended itself."""
         self.correlation_id = settings.correlation_id
-        self.sent: FrozenDict = EMPTY
-        """The original arguments, before any default."""
-        self.request: ActionRequest | None = None
-        self.decision: Decision | None = None
-        self.entry: LedgerEntry | None = None
-        """The ledger's entry of this occurrence, while it is ours; `holder` is our name there."""
-        self.holder = ""
         self.outcomes: dict[int, ObligationOutcome] = {}
         """What came of the decision's obligations so far, by their place."""
-        self.started = False
-        """Whether the body has been called."""
-        self.result: ActionResult | None = None
-        """What the call came to, once that is certain."""
-        self.settled = False
-        """Whether the outcome stands: a record that fails from here on changes nothing."""
-        self.ended = False
-        """Whether the terminal event is out."""
 
     @property
     def occurrence(self) -> str:
@@ -159,23 +144,41 @@ class Attempt:
         """Say what it means that an entry could not be added, if it means anything of its own."""
         yield from ()
 
-    def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
-        """Record one event; a required sink's `RecordError` passes while the outcome is open."""
-        settings = self.settings
-        if not settings.records:
+    def emit(self, kind: str, body: Mapping[str, Any], *, hold: bool = False) -> Steps[None]:
+        """Record one event; a required sink's `RecordError` passes while the outcome is open.
+
+        With `hold` it goes on record together with the next one, or by `flush`.
+        """
+        if not self.settings.records:
             return
-        event = AuditEvent(
-            self.correlation_id,
-            settings.policy.id,
-            self.seq,
-            kind,
-            settings.now(),
-            apply_redactor(
-                settings.redact, {"tool": self.door.tool, "attempt": self.door.attempt, **body}
-            ),
+        event = self.event(kind, self._redacted(body))
+        if hold:
+            self.held = event
+            return
+        yield from self.flush(event)
+
+    def event(self, kind: str, redacted: Mapping[str, Any]) -> AuditEvent:
+        """Make one event of this call, of a redacted body."""
+        settings = self.settings
+        return new_event(
+            self.correlation_id, settings.policy.id, self.seq, kind, settings.now(), redacted
         )
+
+    def _redacted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        door = self.door
+        return apply_redactor(
+            self.settings.redact, {"tool": door.tool, "attempt": door.attempt, **body}
+        )
+
+    def flush(self, *events: AuditEvent) -> Steps[None]:
+        """Hand over what was held, and then these."""
+        if self.held is not None:
+            events = (self.held, *events)
+            self.held = None
+        if not events:
+            return
         try:
-            yield Emit(event)
+            yield Emit(events)
         except RecordError:
             if not self.settled:
                 raise
@@ -185,8 +188,9 @@ class Attempt:
         if self.ended:
             return
         self.ended = self.settled = True
-        verdict = {} if self.decision is None else {"verdict": self.decision.verdict.value}
-        yield from self.emit(f"action.{outcome.value}", {**verdict, **body})
+        if self.decision is not None:
+            body = {"verdict": self.decision.verdict.value, **body}
+        yield from self.emit(f"action.{outcome.value}", body)
 
     def record_judgment(
         self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
@@ -194,17 +198,38 @@ class Attempt:
         """Record `policy.evaluated`, which a required sink must take before the body may run."""
         if not self.settings.records:
             return
+        effective = edited if edited is not None else decision.effective_args
+        yield from self.flush(
+            self.event(
+                "policy.evaluated",
+                self._judgment(decision, phase, request.context.environment, effective),
+            )
+        )
+
+    def _judgment(
+        self, decision: Decision, phase: str, environment: str | None, effective: object
+    ) -> Mapping[str, Any]:
+        """Give the redacted body of a judgment: once for all calls that a rule decides alike."""
+        kept, door = self.settings.judgments, self.door
+        key = (id(decision), door.tool, door.attempt, phase, environment)
+        found = kept.get(key)
+        if found is not None and found[0] is decision and effective is None:
+            return found[1]
         body: dict[str, Any] = {
             "verdict": decision.verdict.value,
             "reason": decision.reason,
-            "matched_rules": decision.matched_rules,
+            "matched_rules": FrozenList(decision.matched_rules),
             "phase": phase,
-            "environment": request.context.environment,
+            "environment": environment,
         }
-        effective = edited if edited is not None else decision.effective_args
         if effective is not None:
             body["effective_args"] = effective
-        yield from self.emit("policy.evaluated", body)
+        redacted = self._redacted(body)
+        if effective is None and self.settings.keeps_judgments:
+            if len(kept) >= MOST_JUDGMENTS:
+                kept.clear()
+            kept[key] = (decision, redacted)
+        return redacted
 
     def claim_entry(self, expected: EntryState) -> Steps[bool]:
         """Take the entry for this attempt alone; False where it expired or is somebody else's."""

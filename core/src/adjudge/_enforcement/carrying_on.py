@@ -45,8 +45,6 @@ __all__ = ["RunCall"]
 class RunCall(Resumption):
     """One call of a run that can pause, at one of the points where its framework asks about it."""
 
-    __slots__ = ("_reading", "_run", "next_seq")
-
     def __init__(
         self,
         settings: Settings,

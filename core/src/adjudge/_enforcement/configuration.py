@@ -14,9 +14,14 @@ from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.tools import ToolSet
 from adjudge._types import Principal
 from adjudge.errors import GovernError
-from adjudge.policy import PolicyLayer
+from adjudge.policy import (
+    LayeredPolicyBundle,
+    PolicyBundle,
+    PolicyLayer,
+    strict_overrides_loose,
+)
 
-__all__ = ["check_settings"]
+__all__ = ["check_settings", "is_data", "may_read_paths"]
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -46,6 +51,21 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise _wrong("cancel", cancel, "give a CancelToken()")
     if isinstance(settings["sinks"], str) or not isinstance(settings["sinks"], Iterable):
         raise _wrong("sinks", settings["sinks"], "give a list of sinks, [jsonl_sink(path)]")
+
+
+def is_data(policy: object) -> bool:
+    """Whether deciding by a policy runs nothing but what we wrote: no Python rule, no combiner."""
+    if isinstance(policy, LayeredPolicyBundle):
+        ours = policy.merge is strict_overrides_loose
+        return ours and all(is_data(bundle) for _, bundle in policy.layers)
+    return isinstance(policy, PolicyBundle) and not policy.python_rules
+
+
+def may_read_paths(policy: object) -> bool:
+    """Whether a policy could want to know where a path leads; one that is not ours always could."""
+    if isinstance(policy, LayeredPolicyBundle):
+        return any(may_read_paths(bundle) for _, bundle in policy.layers)
+    return not isinstance(policy, PolicyBundle) or policy._compiled.reads_paths
 
 
 def _check_policy(policy: object) -> None:

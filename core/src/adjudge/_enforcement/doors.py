@@ -73,6 +73,11 @@ class Door(Protocol):
     @property
     def declared(self) -> ToolMetadata | None: ...
     @property
+    def metadata(self) -> ToolMetadata | None:
+        """What a policy is to know of the tool, where that is the same for every call."""
+        ...
+
+    @property
     def control_flow(self) -> tuple[type[BaseException], ...]: ...
     @property
     def shadow(self) -> Callable[..., Any] | None:
@@ -98,6 +103,11 @@ class Door(Protocol):
         """Read the arguments; raises `ArgumentsRefused`, `NotAnObject` or `InvalidArguments`."""
         ...
 
+    @property
+    def injects(self) -> bool:
+        """Whether anything is injected."""
+        ...
+
     def injected(self) -> FrozenDict:
         """Give the injected values, frozen; raises `ArgumentsRefused`."""
         ...
@@ -119,13 +129,8 @@ class Door(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class ToolDoor:
     """A tool of a `ToolSet`, run by the executor or in place; made once for each tool."""
-
-    definition: ToolDef
-    signature: Signature
-    executor: Executor | None
 
     namespace = None
     call_id = None
@@ -138,32 +143,26 @@ class ToolDoor:
     control_flow = ()
     known = True
     raises = False
+    injects = False
+    metadata: ToolMetadata | None = None
 
-    @property
-    def returns_result(self) -> bool:
-        """An executor answers with an `ActionResult`, a function with its value."""
-        return self.executor is not None
-
-    @property
-    def shadow(self) -> Callable[..., Any] | None:
-        """The tool's own shadow."""
-        return self.definition.shadow_fn
-
-    @property
-    def tool(self) -> str:
-        """The tool's name."""
-        return self.definition.name
-
-    @property
-    def declared(self) -> ToolMetadata:
-        """What the tool declares."""
-        return self.definition.metadata
+    def __init__(
+        self, definition: ToolDef, signature: Signature, executor: Executor | None
+    ) -> None:
+        self.definition = definition
+        self.signature = signature
+        self.executor = executor
+        self.tool = definition.name
+        self.declared = definition.metadata
+        self.shadow = definition.shadow_fn
+        # An executor answers with an `ActionResult`, a function with its value.
+        self.returns_result = executor is not None
 
     def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments and fill in the signature's defaults."""
         sent = read_arguments(arguments)
-        args = self.complete(sent)
-        return Admitted(args) if args is sent else Admitted(args, frozenset(sent))
+        args = sent if sent.keys() == self.signature.names else self.complete(sent)
+        return Admitted(args, None if args is sent else frozenset(sent))
 
     def injected(self) -> FrozenDict:
         """Nothing is injected here."""
@@ -178,7 +177,8 @@ class ToolDoor:
 
     def execution(self, request: ActionRequest, *, changed: bool) -> Execute:
         """Run the executor, or the function itself."""
-        request = self.signature.unfilled(request)
+        if self.signature.own:
+            request = self.signature.unfilled(request)
         if self.executor is not None:
             definition = self.definition
             if request.declared is not None and request.declared != definition.metadata:
@@ -214,8 +214,10 @@ class UnknownToolDoor:
     control_flow = ()
     known = False
     raises = False
+    injects = False
     returns_result = False
     declared = None
+    metadata = None
     shadow = None
 
     def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
@@ -252,7 +254,9 @@ class FrameworkDoor:
 
     known = True
     raises = True
+    injects = True
     returns_result = False
+    metadata = None
 
     @property
     def shadow(self) -> Callable[..., Any] | None:

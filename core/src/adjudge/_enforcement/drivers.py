@@ -13,6 +13,7 @@ import os
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from adjudge._enforcement.effects import (
@@ -45,12 +46,17 @@ async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -
             effect = advance(outcome)
         except StopIteration as stop:
             ended: T | Raised = stop.value
-            return _ended(ended)
+            return _ended(ended) if isinstance(ended, Raised) else ended
         try:
             if type(effect) is Execute and not effect.may_block:
                 outcome = effect.function(*effect.args, **effect.kwargs)
-                if inspect.isawaitable(outcome):
+                if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
                     outcome = await outcome
+            elif type(effect) is Emit:
+                left = recorder.hand_over(effect.events, asyncio.get_running_loop())
+                if left:
+                    await recorder.settle(left)
+                outcome = None
             else:
                 outcome = await _perform(effect, recorder)
             advance = steps.send
@@ -63,8 +69,6 @@ async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -
 
 
 async def _perform(effect: Any, recorder: Recorder) -> Any:
-    if isinstance(effect, Emit):
-        return await recorder.emit(effect.event)
     if isinstance(effect, UseLedger):
         return await _to_the_end(_invoke(effect))
     if isinstance(effect, Invocation):
@@ -213,7 +217,7 @@ def _perform_sync(effect: Any, recorder: Recorder, thread: LoopThread) -> Any:
         value = effect.function(*effect.args, **effect.kwargs)
         return _await_on(thread, value) if inspect.isawaitable(value) else value
     if isinstance(effect, Emit):
-        return recorder.emit_sync(effect.event)
+        return recorder.emit_sync(*effect.events)
     if isinstance(effect, Ask):
         return _ask_sync(effect, thread)
     return _resolved(effect)
@@ -312,7 +316,7 @@ def _close(steps: Generator[Effect, Any, Any], recorder: Recorder) -> None:
 def _perform_closing(effect: Any, recorder: Recorder) -> Any:
     """Do what can be done without awaiting anything."""
     if isinstance(effect, Emit):
-        return recorder.emit_sync(effect.event)
+        return recorder.emit_sync(*effect.events)
     if isinstance(effect, UseLedger) and not is_async(effect.function):
         value = effect.function(*effect.args, **effect.kwargs)
         if not inspect.isawaitable(value):

@@ -2,7 +2,7 @@
 
 The mediating generator yields these; a driver carries each out and sends its value in, or throws
 in what it raised. They are plain data, so that a driver is small and an integration may carry out
-`Ask` with its framework's own pause.
+`Ask` with its framework's own pause. Those of every call are not frozen, which costs time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Invocation:
     """Call `function`, and await what it returns if that is awaitable; the value is the answer.
 
@@ -96,11 +96,11 @@ class Ask:
     timeout_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Emit:
-    """Hand one event to the sinks; a required one that does not take it throws in `RecordError`."""
+    """Hand events to the sinks; a required one that does not take them throws in `RecordError`."""
 
-    event: AuditEvent
+    events: tuple[AuditEvent, ...]
 
 
 class ApprovalTimedOut(Exception):

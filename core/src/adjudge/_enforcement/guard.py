@@ -11,13 +11,15 @@ import itertools
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from adjudge._arguments.proposal import Effective, ProposedCall
+from adjudge._enforcement.admission import described
 from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_deny
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.carrying_on import RunCall
-from adjudge._enforcement.configuration import check_settings
+from adjudge._enforcement.configuration import check_settings, is_data, may_read_paths
 from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
 from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Effect, Mediating, Raised
@@ -29,7 +31,7 @@ from adjudge._enforcement.runs import GovernedRun, reopen, waiting
 from adjudge._enforcement.settings import ObligationHandler, Policy, Settings
 from adjudge._enforcement.tools import ToolSet
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry
-from adjudge._record.redaction import Redactor, default_redactor
+from adjudge._record.redaction import Redactor, default_redactor, is_pure
 from adjudge._record.sinks import Recorder, Sink
 from adjudge._types import (
     ApprovalDecision,
@@ -38,7 +40,7 @@ from adjudge._types import (
     PendingApproval,
     Principal,
 )
-from adjudge.policy import evaluate
+from adjudge.policy import LayeredPolicyBundle, PolicyBundle, evaluate
 
 if TYPE_CHECKING:
     from adjudge._executors.routing import Executor
@@ -47,6 +49,7 @@ __all__ = ["ContextSource", "ToolGuard"]
 
 ContextSource = Callable[[], CallContext | Awaitable[CallContext]]
 
+_now = partial(datetime.now, UTC)
 _ANONYMOUS = Principal("user", "anonymous")
 
 
@@ -81,6 +84,7 @@ class ToolGuard:
         check_settings(locals())
         approval = on_approval if on_approval is not None else auto_deny()
         sinks = tuple(sinks)
+        redact = default_redactor() if redact is None else redact
         self._tools = ToolSet() if tools is None else tools
         if isinstance(approval, PauseApproval):
             ledger = approval.ledger
@@ -96,6 +100,8 @@ class ToolGuard:
             evaluate=evaluate,
             correlation_id=correlation_id if correlation_id is not None else uuid.uuid4().hex,
             records=bool(sinks),
+            may_read_paths=may_read_paths(policy),
+            holds_proposals=self._recorder.takes_several and is_data(policy),
             principal=principal,
             environment=environment,
             workspace=workspace,
@@ -106,8 +112,13 @@ class ToolGuard:
             cancel=cancel,
             now=_now,
             new_id=_new_id,
-            redact=redact if redact is not None else default_redactor(),
+            redact=redact,
+            keeps_judgments=is_pure(redact),
+            described=described(principal, redact),
         )
+        if isinstance(policy, PolicyBundle | LayeredPolicyBundle):
+            for door in self._doors.values():
+                door.metadata = self._settings.metadata(door)
 
     @property
     def policy(self) -> Policy:
@@ -278,8 +289,10 @@ class ToolGuard:
         extra: Mapping[str, Any] | None,
         context: ContextSource | None,
     ) -> Mediating:
-        door, number = self._door(name), self._next_number()
-        return Mediation(self._settings, door, number, args, extra=extra, context=context).run()
+        door = self._door(name)
+        return Mediation(
+            self._settings, door, self._next_number(), args, extra=extra, context=context
+        ).run()
 
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
@@ -327,10 +340,6 @@ class ToolGuard:
 
 def _no_body(effective: Effective) -> None:
     raise RuntimeError("A first look at a call runs nothing.")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _new_id() -> str:

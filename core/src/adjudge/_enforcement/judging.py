@@ -28,17 +28,16 @@ _MAX_ROUNDS = 4
 class Judging(Attempt):
     """An attempt that can be judged."""
 
-    __slots__ = ()
-
     def judge(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
         """Judge a request; rewritten arguments come as the body would get them.
 
         Where the judging itself fails, that is a denial like any other (law 4).
         """
         try:
-            missing = self._unresolved(request)
-            if missing:
-                request = yield from self._resolve(request, missing)
+            if self.settings.may_read_paths:
+                missing = self._unresolved(request)
+                if missing:
+                    request = yield from self._resolve(request, missing)
             decision = self._evaluate(request)
             if decision.effective_args is not None:
                 return (yield from self._judge_rewritten(request, decision))
@@ -115,6 +114,7 @@ class Judging(Attempt):
         return tuple(path for path in wanted if path not in request.resolved) if wanted else ()
 
     def _resolve(self, request: ActionRequest, missing: tuple[str, ...]) -> Steps[ActionRequest]:
+        yield from self.flush()  # a file system may hang
         found = yield Resolve(missing, request.context.workspace)
         # What could not be resolved stays out, and `under` errs on it (clause 12).
         known = {path: found[path] for path in missing if path in found}

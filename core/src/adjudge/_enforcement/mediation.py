@@ -9,7 +9,7 @@ and 7).
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -18,16 +18,19 @@ from adjudge._enforcement.admission import Admission, Reading
 from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import LONGEST_TIMEOUT, ask_handler, pause
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
-from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
+from adjudge._enforcement.cancel import Cancelled
+from adjudge._enforcement.effects import Effect, Execute, Mediating, Preview, Raised
 from adjudge._enforcement.keeping import call_digest, enter
 from adjudge._executors.inline import call_arguments
 from adjudge._ledger.entries import EntryState
+from adjudge._making import new_call, new_result
 from adjudge._record.secrets import redact_text
 from adjudge._texts import dry_run_text
 from adjudge._types import (
     ActionRequest,
     ActionResult,
     Decision,
+    ExecutionContext,
     GovernedCall,
     Outcome,
     PendingApproval,
@@ -42,11 +45,9 @@ __all__ = ["Mediation"]
 class Mediation(Admission):
     """One attempt at one call, from the proposal to the terminal event."""
 
-    __slots__ = ()
-
     def run(self) -> Mediating:
         """Mediate a proposal."""
-        return self.guarded(self._from_proposal())
+        return self.guarded(self.mediate())
 
     def guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
         """Turn whatever goes wrong on the way into the one terminal event that it deserves."""
@@ -71,20 +72,30 @@ class Mediation(Admission):
         except BaseException as error:
             return (yield from self._aborted(error))
 
-    def _from_proposal(self) -> Steps[GovernedCall | Raised]:
-        return (yield from self.mediate(self.read()))
-
-    def mediate(self, reading: Reading) -> Steps[GovernedCall | Raised]:
-        """Mediate a proposal whose arguments were read."""
-        request, unread = yield from self.admit(reading)
-        if unread is not None:
-            return (yield from self._unread(unread))
+    def mediate(self, reading: Reading | None = None) -> Steps[GovernedCall | Raised]:
+        """Mediate a proposal, whose arguments may have been read before."""
+        if reading is None:
+            reading = self.read()
+        if self.context is None and not self.extra:
+            context: ExecutionContext | None = self.own_context()
+        else:
+            context = yield from self.identify(reading)
+        request = self.take_up(reading, context)
+        records = self.settings.records
+        if records:
+            yield from self.propose(reading, context, hold=self.settings.holds_proposals)
+        if reading.refusal is not None:
+            raise reading.refusal
+        if reading.unread is not None:
+            return (yield from self._unread(reading.unread))
         if not self.door.known:
             raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
         request, decision = yield from self.judge(request)
         self.request, self.decision = request, decision
-        if self.settings.records:
+        if records:
             yield from self.record_judgment(request, decision, phase="propose")
+        if decision.verdict is Verdict.ALLOW:
+            return (yield from self.carry_out(request, decision))
         return (yield from self._enforce(request, decision))
 
     def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
@@ -92,6 +103,7 @@ class Mediation(Admission):
         code = "invalid_arguments"
         execution = self.door.unjudged()
         if execution is not None:
+            yield from self.flush()
             return (yield from self._execute(execution, code=code, problem=problem))
         self.result = ActionResult(False, None, problem, code)
         yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
@@ -145,7 +157,7 @@ class Mediation(Admission):
 
     def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
         """Run the body, which may run, between its obligations and after the last checks."""
-        final = final_request(request, decision)
+        final = request if decision.effective_args is None else final_request(request, decision)
         if decision.obligations:
             failed = yield from self.discharge("pre", final)
             if failed is not None:
@@ -163,18 +175,16 @@ class Mediation(Admission):
             execution = self.door.execution(final, changed=final is not request)
         except ArgumentsRefused as error:
             raise unfit(error) from None
-        self._check_cancelled()
+        if self.settings.cancel is not None:
+            self._check_cancelled(self.settings.cancel)
         yield from self.begin(request, decision)
         return (yield from self._execute(execution))
 
-    def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
+    def begin(self, request: ActionRequest, decision: Decision) -> Iterable[Effect]:
         """Put down that the body is about to start, where that has to be known later."""
-        yield from ()
+        return ()
 
-    def _check_cancelled(self) -> None:
-        token = self.settings.cancel
-        if token is None:
-            return
+    def _check_cancelled(self, token: Cancelled) -> None:
         try:
             cancelled, reason = token.cancelled, token.reason
         except Exception as error:
@@ -206,7 +216,7 @@ class Mediation(Admission):
         elif door.returns_result:
             result = _checked_result(value, elapsed)
         else:
-            result = ActionResult(True, value, None, "", elapsed)
+            result = new_result(True, value, None, "", elapsed, ())
         return (yield from self._finish(result, value))
 
     def _body_raised(
@@ -355,7 +365,7 @@ class Mediation(Admission):
         decision = self.decision
         if decision is None:
             decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
-        return GovernedCall(decision, result, request, outcome, pending)
+        return new_call(decision, result, request, outcome, pending, False)
 
 
 def _checked_result(value: object, elapsed: float) -> ActionResult:

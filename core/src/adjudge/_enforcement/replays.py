@@ -47,8 +47,6 @@ _OF_THE_GUARD = frozenset(
 class ReplayedCall(RunCall):
     """One call of a run whose framework proposes it again when the run goes on."""
 
-    __slots__ = ("_proposed", "_replay")
-
     def __init__(
         self,
         settings: Settings,

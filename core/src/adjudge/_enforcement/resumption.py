@@ -134,8 +134,6 @@ def turned_away(settings: Settings, entry: LedgerEntry, seq: int) -> _TurnedAway
 class _TurnedAway(Mediation):
     """A resumption that never got hold of its entry."""
 
-    __slots__ = ("pending_id",)
-
     def __init__(
         self, settings: Settings, pending_id: str, entry: LedgerEntry | None, seq: int
     ) -> None:
@@ -165,8 +163,6 @@ class _TurnedAway(Mediation):
 
 class Resumption(Mediation):
     """A call that waited and goes on."""
-
-    __slots__ = ()
 
     def run_claimed(
         self, entry: LedgerEntry, holder: str, answers: tuple[object, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
@@ -41,12 +41,21 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a guard is made of, as mediation sees it."""
+    """What a guard is made of, as mediation sees it.
+
+    `records` says that there are sinks, `holds_proposals` that a proposal may go on record together
+    with the judgment on it: nothing of anybody else's runs in between. `may_read_paths` False says
+    that the policy never asks where a path leads. `described` is the guard's own principal as the
+    record shows it. Where `keeps_judgments`, `judgments` keeps redacted bodies of judgments for the
+    next call that the same decision is made about.
+    """
 
     policy: Any
     evaluate: Callable[[Any, ActionRequest], Decision]
     correlation_id: str
     records: bool
+    holds_proposals: bool
+    may_read_paths: bool
     principal: Principal
     environment: str | None
     workspace: str
@@ -58,6 +67,11 @@ class Settings:
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     redact: Redactor
+    keeps_judgments: bool
+    described: Mapping[str, Any]
+    judgments: dict[tuple[object, ...], tuple[Decision, Mapping[str, Any]]] = field(
+        default_factory=dict
+    )
 
     def shadow_of(self, door: Door) -> Callable[..., Any] | None:
         """Give what previews the tool: its own shadow, or the one that the guard was given."""

@@ -96,7 +96,7 @@ class Signature:
         for name in self.required:
             if name not in args:
                 return f"The argument {name!r} is missing."
-        if not self.takes_any and not args.keys() <= self.names:
+        if not self.takes_any and not self.names.issuperset(args):
             unknown = ", ".join(repr(name) for name in args if name not in self.names)
             known = ", ".join(repr(name) for name in sorted(self.names)) or "none"
             return f"There is no argument {unknown}; the tool takes {known}."
@@ -104,7 +104,7 @@ class Signature:
 
     def filled(self, args: FrozenDict) -> FrozenDict:
         """Give the arguments with the defaults of those that are not there."""
-        if self.defaults.keys() <= args.keys():
+        if not self.defaults or self.defaults.keys() <= args.keys():
             return args
         return FrozenDict({**self.defaults, **args})
 

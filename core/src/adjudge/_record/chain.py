@@ -4,32 +4,33 @@ Many threads and processes may write to one path, and a restart goes on where th
 write holds an exclusive file lock and links to the last line that is there. What a crash tore is
 kept and vouched for, never cut off. Once the sink has answered, the death of the process loses
 nothing; no fsync is done, so a power failure may. It is tamper-evident, not tamper-proof: whoever
-can write the file can forge a whole one, so keep its head elsewhere.
+can write the file can forge a whole one, so keep its head, or signed checkpoints, elsewhere.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
 from datetime import UTC, datetime
-from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from adjudge._record.filelock import check_appendable, locked_for_append
-from adjudge._record.format import event_to_record
+from adjudge._record.format import event_text
+from adjudge._record.keptfile import KeptFile, append, write_all
 from adjudge._record.lines import (
     GENESIS_HASH,
-    RESIDUE_KIND,
+    OWN_KINDS,
     chain_line,
     closing,
     hash_of,
     is_residue,
     is_whole,
     residue_record,
+    sealed_line,
 )
-from adjudge._record.recorder import Sink
+from adjudge._record.recorder import Offer, PromptSink, Sink
+from adjudge._record.rotation import rotate
 from adjudge._record.sinks import DONE, Done, required_sink
 from adjudge._types import AuditEvent
 from adjudge.errors import RecordError
@@ -40,17 +41,27 @@ _FIRST_STEP = 16 * 1024
 _log = logging.getLogger("adjudge")
 
 
-def hash_chained_sink(target: str | os.PathLike[str] | IO[Any], *, required: bool = False) -> Sink:
+def hash_chained_sink(
+    target: str | os.PathLike[str] | IO[Any],
+    *,
+    required: bool = False,
+    rotate_bytes: int | None = None,
+) -> Sink:
     """Make a sink that appends each event to the chain in a file.
 
     `target` is a path, or an open file whose `name` is one; it is created where missing. Nothing is
     written through an open file itself, so its buffer must not hold other text. With `required`, a
-    call whose decision cannot be recorded is denied. Raises `RecordError` for a target without a
-    path or that cannot be opened, and on a system without file locks.
+    call whose decision cannot be recorded is denied. A file that has reached `rotate_bytes` gets a
+    number (`audit.000001.jsonl`), and a new file at the path goes on with the chain.
+
+    Raises `RecordError` for a target without a path or that cannot be opened, and on a system
+    without file locks; `ValueError` for a `rotate_bytes` that is no positive number.
     """
+    if rotate_bytes is not None and (type(rotate_bytes) is not int or rotate_bytes < 1):
+        raise ValueError(f"rotate_bytes is {rotate_bytes!r}; give a positive number of bytes.")
     path = _path_of(target)
     check_appendable(path)
-    writer = _ChainWriter(path)
+    writer = _ChainWriter(path, rotate_bytes)
     return required_sink(writer) if required else writer
 
 
@@ -65,35 +76,83 @@ def _path_of(target: str | os.PathLike[str] | IO[Any]) -> Path:
     return Path(name).absolute()
 
 
-class _ChainWriter:
-    """Appends to one path; the file is opened and locked anew for each event.
+class _ChainWriter(PromptSink):
+    """Appends to one path.
 
-    So it follows a file that was moved away or replaced, and nothing is shared after a fork.
+    Where that takes no wait it writes through a file that is kept open; else the file is opened and
+    locked anew. Both follow a file that was moved away or replaced.
     """
 
     name = "hash_chained_sink"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rotate_bytes: int | None) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._rotate_bytes = rotate_bytes
+        self._kept = KeptFile(path)
+        # What is known of the end of the file is looked at while its lock is held, and only then.
         self._known: tuple[int, int, int, str] | None = None
-        self._warned = False
+        self._warned = self._stuck = False
 
     def __call__(self, event: AuditEvent) -> Done:
-        if event.kind == RESIDUE_KIND:
-            raise RecordError(f"{RESIDUE_KIND} is the record's own kind of event; use another.")
-        record = event_to_record(event)
-        with self._lock, locked_for_append(self._path) as file:
-            status = os.fstat(file.fileno())
-            place = (status.st_dev, status.st_ino, status.st_size)
-            if self._known is not None and self._known[:3] == place:
-                before, head = b"", self._known[3]
-            else:
-                before, head = self._join(_read_tail(file, status.st_size))
-            line, head = chain_line(record, head)
-            _write_all(file, before + line)
-            self._known = (*place[:2], place[2] + len(before) + len(line), head)
-        return DONE
+        offer = Offer(_checked((event,)))
+        with self._kept.lock:
+            # A lock of our own that an interrupt left there would never be released.
+            self._kept.close()
+        rotated = False
+        while True:
+            with locked_for_append(self._path) as file:
+                fd = file.fileno()
+                # Once is enough, also where one record is more than a file may hold.
+                if rotated or not self._is_full(os.fstat(fd)) or not self._rotate(fd):
+                    self._append(fd, os.fstat(fd), offer)
+                    return DONE
+            rotated = True
+
+    def take_at_once(self, offer: Offer) -> None:
+        """Append the events where the file is a local one and nobody else has its lock."""
+        _checked(offer.events)
+        with self._kept.lock:
+            status = self._kept.ready(lock=True)
+            if status is None:
+                return
+            try:
+                # A rotation reads the whole file, and waits for the disk.
+                if not self._is_full(status):
+                    self._append(self._kept.fd, status, offer)
+            finally:
+                self._kept.unlock()
+
+    def _append(self, fd: int, status: os.stat_result, offer: Offer) -> None:
+        place = (status.st_dev, status.st_ino, status.st_size)
+        if self._known is not None and self._known[:3] == place:
+            data, head = b"", self._known[3]
+        else:
+            data, head = self._join(_read_tail(fd, status.st_size))
+        for event in offer.events:
+            line, head = sealed_line(event_text(event, head))
+            data += line
+        size = status.st_size + len(data)
+        self._known = None
+        append(fd, data, status, offer)
+        self._known = (*place[:2], size, head)
+
+    def _is_full(self, status: os.stat_result) -> bool:
+        return self._rotate_bytes is not None and status.st_size >= self._rotate_bytes
+
+    def _rotate(self, fd: int) -> bool:
+        """Begin a new file, and say whether that was possible; no event is lost if not."""
+        data, head = self._join(_read_tail(fd, os.fstat(fd).st_size))
+        self._known = None
+        try:
+            write_all(fd, data)
+            rotate(self._path, fd, head)
+        except OSError as error:
+            if not self._stuck:
+                self._stuck = True
+                _log.error("The record %s cannot be rotated, and grows on: %s.", self._path, error)
+            return False
+        self._stuck = False
+        return True
 
     def _join(self, tail: _Tail) -> tuple[bytes, str]:
         """Give what must be written before the next line, and the hash that it links to."""
@@ -131,13 +190,13 @@ class _Tail(NamedTuple):
     unfinished: bool = False
 
 
-def _read_tail(file: FileIO, size: int) -> _Tail:
+def _read_tail(fd: int, size: int) -> _Tail:
     """Read backwards until a whole line is found; in a sound file that is the last one."""
     step = _FIRST_STEP
     while True:
         start = max(0, size - step)
-        file.seek(start)
-        data = _read_exactly(file, size - start)
+        os.lseek(fd, start, os.SEEK_SET)
+        data = _read_exactly(fd, size - start)
         found = _last_whole(data, complete=start == 0)
         if found is not None:
             return found
@@ -160,15 +219,16 @@ def _last_whole(data: bytes, *, complete: bool) -> _Tail | None:
     return None
 
 
-def _read_exactly(file: FileIO, size: int) -> bytes:
+def _read_exactly(fd: int, size: int) -> bytes:
     pieces = []
-    while size > 0 and (piece := file.read(size)):
+    while size > 0 and (piece := os.read(fd, size)):
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
-    # One write in nearly all cases; a short one (a full disk) leaves a torn line for the next.
-    while data:
-        data = data[file.write(data) or 0 :]
+def _checked(events: tuple[AuditEvent, ...]) -> tuple[AuditEvent, ...]:
+    for event in events:
+        if event.kind in OWN_KINDS:
+            raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
+    return events

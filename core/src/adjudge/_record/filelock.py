@@ -16,7 +16,7 @@ from pathlib import Path
 
 from adjudge.errors import RecordError
 
-__all__ = ["check_appendable", "locked_for_append"]
+__all__ = ["check_appendable", "lock_at_once", "locked_for_append", "unlock"]
 
 _HAS_LOCKS = True
 
@@ -34,6 +34,13 @@ if sys.platform == "win32":
         file.seek(_LOCKED_BYTE)
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
+    def lock_at_once(fd: int) -> bool:
+        """Lock an open file where that takes no wait; here it is never tried."""
+        return False
+
+    def unlock(fd: int) -> None:
+        """Release what `lock_at_once` locked."""
+
 else:
     try:
         import fcntl
@@ -45,6 +52,18 @@ else:
 
     def _unlock(file: FileIO) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+    def lock_at_once(fd: int) -> bool:
+        """Lock an open file where that takes no wait, and say whether it is locked."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def unlock(fd: int) -> None:
+        """Release what `lock_at_once` locked."""
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 @contextmanager

@@ -15,18 +15,23 @@ from collections.abc import Mapping, Set
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
 from adjudge._types import AuditEvent
-from adjudge._values import MAX_INT_DIGITS, OpaqueValue
+from adjudge._values import MAX_INT_DIGITS, FrozenDict, FrozenList, OpaqueValue
 
-__all__ = ["RECORD_FIELDS", "event_to_record", "record_line", "to_json"]
+__all__ = ["RECORD_FIELDS", "PlainDict", "event_text", "event_to_record", "record_line", "to_json"]
 
 RECORD_FIELDS = ("correlation_id", "bundle_id", "seq", "kind", "timestamp", "body")
 _MAX_INT = 10**MAX_INT_DIGITS
 _MAX_NESTING = 128
+_THEMSELVES = frozenset({str, bool, type(None)})
+_encode = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")
+).encode
 
 
 def event_to_record(event: AuditEvent) -> dict[str, Any]:
@@ -41,11 +46,27 @@ def event_to_record(event: AuditEvent) -> dict[str, Any]:
     }
 
 
+def event_text(event: AuditEvent, prev_hash: str | None = None) -> str:
+    """Write an event as `record_line(event_to_record(event))` does, with its `prev_hash` if it has.
+
+    The fields come in their sorted order, so nothing is made but the text.
+    """
+    body = event.body
+    if type(body) is PlainDict:
+        written = body.text
+    else:
+        written = record_line(to_json(body))
+    link = "" if prev_hash is None else f'"prev_hash":"{prev_hash}",'
+    return (
+        f'{{"body":{written},"bundle_id":{_quoted(event.bundle_id)},'
+        f'"correlation_id":{_quoted(event.correlation_id)},"kind":{_quoted(event.kind)},'
+        f'{link}"seq":{event.seq:d},"timestamp":{_quoted(event.timestamp.isoformat())}}}'
+    )
+
+
 def record_line(record: Mapping[str, Any]) -> str:
     """Write a plain JSON object in the one canonical form: sorted keys, ASCII, tight separators."""
-    return json.dumps(
-        record, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")
-    )
+    return _encode(record)
 
 
 def to_json(value: object) -> Any:
@@ -53,9 +74,28 @@ def to_json(value: object) -> Any:
     return _plain(value, ())
 
 
+class PlainDict(FrozenDict):
+    """A frozen object whose JSON form is itself, at any depth; who makes one vouches for that."""
+
+    __slots__ = ("_text",)
+    _text: str
+
+    @property
+    def text(self) -> str:
+        """Its canonical text, written once."""
+        try:
+            return self._text
+        except AttributeError:
+            self._text = text = _encode(self)
+            return text
+
+
 def _plain(value: object, above: tuple[int, ...]) -> Any:
-    if value is None or isinstance(value, bool):
+    kind = type(value)
+    if kind in _THEMSELVES or kind is PlainDict:
         return value
+    if kind is FrozenDict or kind is FrozenList or kind is dict or kind is list:
+        return _plain_container(value, above)
     if isinstance(value, Enum):
         return _plain(value.value, above)
     if isinstance(value, str):
@@ -73,16 +113,22 @@ def _plain_container(value: Any, above: tuple[int, ...]) -> Any:
     if id(value) in above or len(above) >= _MAX_NESTING:
         return {"$cut": "cycle" if id(value) in above else "nesting"}
     above = (*above, id(value))
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {
-                ("$" + key if key.startswith("$") else key): _plain(item, above)
-                for key, item in value.items()
-            }
-        return {"$map": [[_plain(key, above), _plain(item, above)] for key, item in value.items()]}
-    if isinstance(value, Set):
-        return {"$set": sorted((_plain(item, above) for item in value), key=record_line)}
-    return [_plain(item, above) for item in value]
+    if isinstance(value, dict | Mapping):
+        return _plain_mapping(value, above)
+    if isinstance(value, list | tuple):
+        return [_plain(item, above) for item in value]
+    return {"$set": sorted((_plain(item, above) for item in value), key=record_line)}
+
+
+def _plain_mapping(value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            pairs = [[_plain(key, above), _plain(item, above)] for key, item in value.items()]
+            return {"$map": pairs}
+        name = "$" + key if key.startswith("$") else key
+        found[name] = item if type(item) in _THEMSELVES else _plain(item, above)
+    return found
 
 
 def _plain_scalar(value: object) -> Any:

@@ -18,22 +18,29 @@ from adjudge._record.format import record_line
 
 __all__ = [
     "CLOSE_TORN",
+    "CONTINUED_KIND",
     "GENESIS_HASH",
+    "OWN_KINDS",
     "RESIDUE_KIND",
     "BadLine",
     "ChainLine",
     "chain_line",
     "closing",
+    "continued_record",
     "hash_of",
     "is_residue",
     "is_torn",
     "is_whole",
     "read_line",
     "residue_record",
+    "sealed_line",
 ]
 
 GENESIS_HASH = "adjudge-audit-genesis-v1"
 RESIDUE_KIND = "record.residue"
+CONTINUED_KIND = "record.continued"
+OWN_KINDS = frozenset({RESIDUE_KIND, CONTINUED_KIND})
+"""The kinds of event that the record writes about itself, and takes from nobody."""
 _CAN = b"\x18"
 CLOSE_TORN = _CAN + b"\n"
 _START = b'{"body":'
@@ -60,10 +67,14 @@ class ChainLine:
 
 def chain_line(record: Mapping[str, Any], prev_hash: str) -> tuple[bytes, str]:
     """Give the line, its newline included, and its hash."""
-    payload = record_line({**record, "prev_hash": prev_hash}).encode("ascii")
+    return sealed_line(record_line({**record, "prev_hash": prev_hash}))
+
+
+def sealed_line(text: str) -> tuple[bytes, str]:
+    """Give the line, its newline included, and its hash, of the canonical JSON of a record."""
+    payload = text.encode("ascii")
     hexadecimal = hashlib.sha256(payload).hexdigest()
-    suffix = _SUFFIX_START + hexadecimal.encode("ascii") + b'"}\n'
-    return payload[:-1] + suffix, hexadecimal
+    return b'%b,"hash":"%b"}\n' % (payload[:-1], hexadecimal.encode("ascii")), hexadecimal
 
 
 def is_whole(line: bytes) -> bool:
@@ -162,11 +173,22 @@ def closing(residue: bytes) -> bytes:
 
 def residue_record(residue: bytes, timestamp: str) -> dict[str, Any]:
     """Give the record by which a writer vouches for the bytes that a torn write left before it."""
+    body = {"bytes": len(residue), "sha256": hashlib.sha256(residue).hexdigest()}
+    return _own_record(RESIDUE_KIND, body, timestamp)
+
+
+def continued_record(file: str, head: str, records: int, timestamp: str) -> dict[str, Any]:
+    """Give the record that begins a file after `records` others, the last of them in `file`."""
+    body = {"file": file, "head": head, "records": records}
+    return _own_record(CONTINUED_KIND, body, timestamp)
+
+
+def _own_record(kind: str, body: dict[str, Any], timestamp: str) -> dict[str, Any]:
     return {
         "correlation_id": "",
         "bundle_id": "",
         "seq": 0,
-        "kind": RESIDUE_KIND,
+        "kind": kind,
         "timestamp": timestamp,
-        "body": {"bytes": len(residue), "sha256": hashlib.sha256(residue).hexdigest()},
+        "body": body,
     }

@@ -4,7 +4,8 @@ Each sink has a lane: one daemon thread that calls it, so that a sink that block
 for longer than the stated time-out. A lane that is late is not waited for again until the sink has
 answered in time; its events queue up to a bound and are then dropped, counted and logged. A
 coroutine that a sink returns runs on the loop of the caller (async door) or on one loop thread
-(sync door). A sink shared by several recorders is called from several threads.
+(sync door). A sink shared by several recorders is called from several threads. A `PromptSink` is
+first asked in the caller's thread whether it can take the events without a wait.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from adjudge._enforcement.loop import LoopThread, run_on
 from adjudge._types import AuditEvent
 from adjudge.errors import RecordError
 
-__all__ = ["DEFAULT_SINK_TIMEOUT", "Recorder", "Sink"]
+__all__ = ["DEFAULT_SINK_TIMEOUT", "Offer", "PromptSink", "Recorder", "Sink"]
 
 Sink = Callable[[AuditEvent], Awaitable[None] | None]
 
@@ -33,6 +34,32 @@ DEFAULT_SINK_TIMEOUT = 5.0
 _MAX_QUEUED = 1000
 _IDLE_SECONDS = 2.0
 _log = logging.getLogger("adjudge")
+
+
+class Offer:
+    """Events that a sink may take at once, all of them or none; `taken` is its answer."""
+
+    __slots__ = ("events", "taken")
+
+    def __init__(self, events: tuple[AuditEvent, ...]) -> None:
+        self.events = events
+        self.taken = False
+
+
+class PromptSink:
+    """A sink that can often take events without waiting for anybody, and knows when it can."""
+
+    def __call__(self, event: AuditEvent) -> Awaitable[None] | None:
+        """Take an event, however long that takes."""
+        raise NotImplementedError
+
+    def take_at_once(self, offer: Offer) -> None:
+        """Take the events in the caller's thread, if no wait can come of it.
+
+        What it raises is a failure of the sink, unless it is an interrupt of the caller: then
+        `taken` says whether the events are out.
+        """
+        raise NotImplementedError
 
 
 class _Job:
@@ -57,14 +84,33 @@ class _Lane:
         self.required = required
         self.name = _name_of(sink)
         self.inline = getattr(sink, "never_blocks", False) is True
+        self.prompt = sink if isinstance(sink, PromptSink) else None
         self._timeout = timeout_seconds
         self._jobs: deque[_Job] = deque()
         self._wake = threading.Condition()
         self._pid = os.getpid()
         self._served = self._busy = False
-        self._failing = False
+        self.failing = False
         self._late = False
         self._dropped = 0
+
+    def take(self, offer: Offer) -> Exception | None:
+        """Have the sink take the events at once; `offer.taken` says whether it has.
+
+        They do not overtake others: while any wait, or the sink is late, they are not even offered.
+        """
+        offer.taken = False
+        if self.prompt is None:
+            return None
+        # Without the lock, which a forked child could not trust: what is queued is seen in `_jobs`,
+        # or after that as `_busy`.
+        if self._jobs or self._busy or self._late:
+            return None
+        try:
+            self.prompt.take_at_once(offer)
+        except Exception as error:
+            return error
+        return None
 
     def submit(self, job: _Job) -> Exception | None:
         """Queue the event; the answer says at once that nobody should wait for it, and why."""
@@ -105,8 +151,8 @@ class _Lane:
                 if not self._jobs:
                     self._served = False
                     return
-                job = self._jobs.popleft()
                 self._busy = True
+                job = self._jobs.popleft()
             self._deliver(job)
             with self._wake:
                 self._busy = False
@@ -142,9 +188,11 @@ class _Lane:
         """Log a first failure and a recovery; raise where the sink is required."""
         if failure is not None and not isinstance(failure, Exception):
             raise failure
+        if self._pid != os.getpid():
+            self._after_fork()
         with self._wake:
-            changed = self._failing is (failure is None)
-            self._failing = failure is not None
+            changed = self.failing is (failure is None)
+            self.failing = failure is not None
             dropped = self._dropped
             if failure is None:
                 self._dropped = 0
@@ -166,6 +214,10 @@ class _Lane:
                 f"The required audit sink {self.name} did not take the event ({said}). "
                 "Calls are denied until it does."
             ) from failure
+
+
+_Handed = tuple[_Lane, _Job | None, Exception | None]
+"""A sink, the event that it still has to take, and why nobody need wait for it."""
 
 
 class Recorder:
@@ -198,16 +250,64 @@ class Recorder:
         """Whether any sink must take an event before a body may run."""
         return any(lane.required for lane in self._lanes)
 
-    async def emit(self, event: AuditEvent) -> None:
-        """Hand one event to every sink; a required one that does not take it: `RecordError`."""
-        if not self._lanes:
-            return
-        loop = asyncio.get_running_loop()
-        jobs = self._submit(event, lambda: loop)
+    @property
+    def takes_several(self) -> bool:
+        """Whether handing over several events together is worth it, and changes nothing else."""
+        return all(lane.prompt is not None for lane in self._lanes)
+
+    def hand_over(
+        self,
+        events: tuple[AuditEvent, ...],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> list[_Handed]:
+        """Give the events to every sink; the answer is what is left to be waited for or said.
+
+        `loop` is the caller's, for a sink's coroutines; without one they run on the sync door's.
+        """
+        left: list[_Handed] = []
+        offer = Offer(events)
+        for place, lane in enumerate(self._lanes):
+            try:
+                failure = lane.take(offer)
+            except BaseException:
+                # An interrupt is the caller's: the events arrive all the same.
+                for late in self._lanes[place + offer.taken :]:
+                    self._queue(late, events, loop)
+                raise
+            if failure is not None or (offer.taken and lane.failing):
+                left.append((lane, None, failure))
+            elif not offer.taken:
+                left += self._queue(lane, events, loop)
+        return left
+
+    def _queue(
+        self,
+        lane: _Lane,
+        events: tuple[AuditEvent, ...],
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> list[_Handed]:
+        on = self._loop if loop is None else lambda: loop
+        jobs = [_Job(event, on) for event in events]
+        return [(lane, job, lane.submit(job)) for job in jobs]
+
+    async def emit(self, *events: AuditEvent) -> None:
+        """Hand events to every sink; a required one that does not take them: `RecordError`."""
+        left = self.hand_over(events, asyncio.get_running_loop())
+        if left:
+            await self.settle(left)
+
+    def emit_sync(self, *events: AuditEvent) -> None:
+        """Do what `emit` does, for callers without an event loop."""
+        left = self.hand_over(events)
+        if left:
+            self.settle_sync(left)
+
+    async def settle(self, left: list[_Handed]) -> None:
+        """Wait for what was handed over; a required sink that did not take it: `RecordError`."""
         waiting = [
             asyncio.wrap_future(job.future)
-            for _, job, refusal in jobs
-            if refusal is None and not job.future.done()
+            for _, job, refusal in left
+            if job is not None and refusal is None and not job.future.done()
         ]
         if waiting:
             try:
@@ -215,35 +315,25 @@ class Recorder:
             finally:
                 for future in waiting:
                     _abandon(future)
-        self._settle(jobs)
+        self._settle(left)
 
-    def emit_sync(self, event: AuditEvent) -> None:
-        """Do what `emit` does, for callers without an event loop."""
-        if not self._lanes:
-            return
-        jobs = self._submit(event, self._loop)
+    def settle_sync(self, left: list[_Handed]) -> None:
+        """Do what `settle` does, for callers without an event loop."""
         waiting = [
-            job.future for _, job, refusal in jobs if refusal is None and not job.future.done()
+            job.future
+            for _, job, refusal in left
+            if job is not None and refusal is None and not job.future.done()
         ]
         if waiting:
             wait_for_futures(waiting, timeout=self.timeout_seconds)
-        self._settle(jobs)
+        self._settle(left)
 
-    def _submit(
-        self, event: AuditEvent, loop: Callable[[], asyncio.AbstractEventLoop]
-    ) -> list[tuple[_Lane, _Job, Exception | None]]:
-        jobs = []
-        for lane in self._lanes:
-            job = _Job(event, loop)
-            jobs.append((lane, job, lane.submit(job)))
-        return jobs
-
-    def _settle(self, jobs: list[tuple[_Lane, _Job, Exception | None]]) -> None:
+    def _settle(self, left: list[_Handed]) -> None:
         """Every sink is looked at before the first required failure is raised."""
         first: BaseException | None = None
-        for lane, job, refusal in jobs:
+        for lane, job, failure in left:
             try:
-                lane.settle(refusal if refusal is not None else lane.outcome(job))
+                lane.settle(lane.outcome(job) if job is not None and failure is None else failure)
             except BaseException as error:
                 if first is None or not isinstance(error, Exception):
                     first = error

@@ -11,14 +11,29 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from math import isfinite
 from typing import Any
 
-from adjudge._record.secrets import REDACTED, is_secret_name, redact_text, words_of
-from adjudge._values import FrozenDict, FrozenList, digest
+from adjudge._record.format import PlainDict
+from adjudge._record.secrets import (
+    REDACTED,
+    is_harmless,
+    is_secret_name,
+    redact_text,
+    words_of,
+)
+from adjudge._values import FrozenDict, FrozenList, digest, thaw
 from adjudge.errors import ArgumentsRefused
 
-__all__ = ["REDACTED", "Redactor", "apply_redactor", "default_redactor", "no_redaction"]
+__all__ = [
+    "REDACTED",
+    "Redactor",
+    "apply_redactor",
+    "default_redactor",
+    "is_pure",
+    "no_redaction",
+]
 
 Redactor = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -29,6 +44,10 @@ _PATH = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]|\[\"([^\"]*)\"\]")
 _log = logging.getLogger("adjudge")
 
 _Path = tuple[str, ...]
+_Secrecy = tuple[bool, bool, bool]
+_HARMLESS: _Secrecy = (False, False, False)
+_SMALL = 2**63
+_NO_TEXT = frozenset({int, float, bool, type(None)})
 
 
 def default_redactor(
@@ -59,6 +78,11 @@ def default_redactor(
     )
 
 
+def is_pure(redactor: Redactor) -> bool:
+    """Whether a redactor gives the same for the same body, whenever it is asked."""
+    return type(redactor) is _Redactor or redactor is no_redaction
+
+
 def no_redaction(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Record everything as it is, secrets included."""
     return body
@@ -67,6 +91,8 @@ def no_redaction(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Redact a body; where the redactor fails, all that is recorded of the body is that it did."""
     try:
+        if type(redactor) is _Redactor:
+            return redactor.sealed(body)
         redacted: object = redactor(body)
         if not isinstance(redacted, Mapping):
             raise TypeError(f"a redactor returns a mapping, not a {type(redacted).__name__}")
@@ -82,7 +108,7 @@ def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, 
 def _sealed(value: Any) -> Any:
     """Give a body that no sink can change under the next one's hands."""
     kind = type(value)
-    if kind is str or kind is FrozenDict or kind is FrozenList:
+    if kind is str or kind is FrozenDict or kind is FrozenList or kind is PlainDict:
         return value
     if isinstance(value, Mapping):
         return FrozenDict({key: _sealed(item) for key, item in value.items()})
@@ -129,80 +155,157 @@ class _Redactor:
             for field in _ARGUMENT_FIELDS[1:]
         )
         self._digests = digests
-        self._known: dict[tuple[str, int], bool] = {}
+        self._known: dict[str, _Secrecy] = {}
 
     def __call__(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        redacted = self._mapping(body, self._paths, 0)
-        if self._digests:
-            for field in _ARGUMENT_FIELDS:
-                if field in body and redacted[field] != body[field]:
-                    redacted[f"{field}_digest"] = _digest_of(body[field])
+        redacted: dict[str, Any] = thaw(self.sealed(body))
         return redacted
 
+    def sealed(self, body: Mapping[str, Any]) -> FrozenDict:
+        """Redact a body into one that nobody can change, and keep its parts that show nothing."""
+        if not self._paths and self._shows_nothing(body):
+            return PlainDict(body)
+        redacted = self._mapping(body, self._paths, 0)
+        if not self._digests:
+            return redacted
+        digests = {
+            f"{field}_digest": _digest_of(body[field])
+            for field in _ARGUMENT_FIELDS
+            if redacted.get(field) is not body.get(field) and redacted[field] != body[field]
+        }
+        return FrozenDict({**redacted, **digests}) if digests else redacted
+
+    def _shows_nothing(self, value: Mapping[str, Any]) -> bool:
+        """Whether an object is plain JSON, frozen but for itself, and nothing in it can be secret.
+
+        So is nearly every body, and it is found out much quicker than another body is made.
+        """
+        known = self._known
+        for name, item in value.items():
+            if type(name) is not str or name == "value" or name.startswith("$"):
+                return False
+            if (known.get(name) or self._secrecy(name)) is not _HARMLESS:
+                return False
+            kind = type(item)
+            if kind is str:
+                clean = is_harmless(item)
+            elif kind is FrozenDict:
+                clean = self._shows_nothing(item)
+            elif kind is FrozenList:
+                clean = self._list_shows_nothing(item)
+            else:  # a `PlainDict` was looked through before
+                clean = item is None or kind is PlainDict or _is_plain_number(item)
+            if not clean:
+                return False
+        return True
+
+    def _list_shows_nothing(self, value: FrozenList) -> bool:
+        for item in value:
+            kind = type(item)
+            if kind is str:
+                # A flag, or a pair of a name and its value, is a matter for `_list`.
+                clean = len(value) != 2 and not item.startswith("-") and is_harmless(item)
+            elif kind is FrozenDict:
+                clean = self._shows_nothing(item)
+            else:
+                clean = item is None or _is_plain_number(item)
+            if not clean:
+                return False
+        return True
+
     def _is_secret(self, name: str, value: object) -> bool:
-        key = (name, _sort_of(value))
-        known = self._known.get(key)
+        return self._secrecy(name)[_sort_of(value)]
+
+    def _secrecy(self, name: str) -> _Secrecy:
+        """Say of each sort of value whether it is secret under that name."""
+        known = self._known.get(name)
         if known is None:
             words = words_of(name)
-            known = words not in self._allowed and (
-                words in self._names or is_secret_name(name, value)
-            )
+            if words in self._allowed:
+                known = _HARMLESS
+            elif words in self._names:
+                known = (True, True, True)
+            else:
+                number, text, other = (is_secret_name(name, value) for value in (0, "", None))
+                known = (number, text, other) if text else _HARMLESS
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._known[key] = known
+            self._known[name] = known
         return known
 
     def _walk(self, value: Any, paths: tuple[_Path, ...], depth: int) -> Any:
-        if any(not path for path in paths):
+        if paths and not all(paths):
             return _blank(value, depth)
         if isinstance(value, str):
             return redact_text(value, self._is_secret)
         if depth >= _MAX_NESTING:
             return REDACTED
-        if isinstance(value, Mapping):
+        if isinstance(value, dict | Mapping):
             return self._mapping(value, paths, depth)
         if isinstance(value, list | tuple | Set):
-            return self._list(list(value), paths, depth)
+            return self._list(value, paths, depth)
         return value
 
     def _mapping(
         self, value: Mapping[Any, Any], paths: tuple[_Path, ...], depth: int
-    ) -> dict[Any, Any]:
-        named = _named_value(value)
+    ) -> FrozenDict:
+        named = _named_value(value) if "value" in value else None
         found: dict[Any, Any] = {}
+        same = type(value) is FrozenDict
         for key, item in value.items():
             name = named if named is not None and key == "value" else str(key)
-            if self._is_secret(name, item):
-                found[key] = _blank(item, depth + 1)
+            kind = type(item)
+            secrecy = self._known.get(name) or self._secrecy(name)
+            if secrecy is not _HARMLESS and secrecy[_sort_of(item)]:
+                shown = _blank(item, depth + 1)
+            elif paths:
+                shown = self._walk(item, _below(paths, str(key)), depth + 1)
+            elif kind is str:
+                shown = redact_text(item, self._is_secret)
+            elif kind in _NO_TEXT:
+                shown = item
             else:
-                found[key] = self._walk(item, _below(paths, str(key)), depth + 1)
-        return found
+                shown = self._walk(item, (), depth + 1)
+            same = same and shown is item
+            found[key] = shown
+        return value if same else FrozenDict(found)  # type: ignore[return-value]
 
-    def _list(self, value: list[Any], paths: tuple[_Path, ...], depth: int) -> list[Any]:
+    def _list(self, value: Collection[Any], paths: tuple[_Path, ...], depth: int) -> FrozenList:
         found = []
+        same = type(value) is FrozenList
+        before: object = None
         for index, item in enumerate(value):
-            name = value[index - 1] if index and isinstance(value[index - 1], str) else ""
+            name = before if isinstance(before, str) else ""
             # ["--password", "x"] of a command line, and the pair ["Authorization", "x"].
             follows = name.startswith("-") or (len(value) == 2 and " " not in name)
             if follows and isinstance(item, str) and self._is_secret(name, item):
-                found.append(REDACTED)
+                shown: Any = REDACTED
             else:
-                found.append(self._walk(item, _below(paths, str(index)), depth + 1))
-        return found
+                shown = self._walk(item, _below(paths, str(index)), depth + 1)
+            same = same and shown is item
+            before = item
+            found.append(shown)
+        return value if same else FrozenList(found)  # type: ignore[return-value]
 
 
 def _named_value(value: Mapping[Any, Any]) -> str | None:
     """Give the name in `{"name": "Authorization", "value": "x"}`, as headers are often written."""
-    if "value" not in value:
-        return None
     for key in ("name", "key", "header", "field"):
         if isinstance(value.get(key), str):
             return str(value[key])
     return None
 
 
+def _is_plain_number(value: object) -> bool:
+    """Whether a value is a number, or a bool, whose JSON form is itself."""
+    kind = type(value)
+    if kind is int:
+        return -_SMALL < value < _SMALL  # type: ignore[operator]
+    return kind is bool or (kind is float and isfinite(value))  # type: ignore[arg-type]
+
+
 def _sort_of(value: object) -> int:
-    """Tell values apart as far as `is_secret_name` does."""
+    """Tell values apart as far as `is_secret_name` does: the place in a `_Secrecy`."""
     if isinstance(value, int | float):
         return 2 if isinstance(value, bool) else 0
     return 1 if isinstance(value, str | list | tuple) else 2
@@ -220,9 +323,9 @@ def _blank(value: Any, depth: int) -> Any:
         return value
     if depth < _MAX_NESTING:
         if isinstance(value, Mapping):
-            return {key: _blank(item, depth + 1) for key, item in value.items()}
+            return FrozenDict({key: _blank(item, depth + 1) for key, item in value.items()})
         if isinstance(value, list | tuple | Set):
-            return [_blank(item, depth + 1) for item in value]
+            return FrozenList([_blank(item, depth + 1) for item in value])
     return REDACTED
 
 

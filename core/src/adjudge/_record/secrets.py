@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-__all__ = ["REDACTED", "is_secret_name", "redact_text", "words_of"]
+__all__ = ["REDACTED", "is_harmless", "is_secret_name", "redact_text", "words_of"]
 
 REDACTED = "[redacted]"
 
@@ -77,6 +77,8 @@ _KNOWN = re.compile(
     """,
     re.VERBOSE,
 )
+# One word is never a secret of a known shape if it is shorter than this.
+_SHORTEST_KEY = 20
 # Text without any of these shows no secret that would be found, and is most text.
 _MAYBE = re.compile(
     r"[=:]|--|AKIA|gh[pousr]_|github_pat|glpat|sk-|xox|AIza|eyJ|\b(?:bearer|basic|digest|negotiate)\b",
@@ -95,9 +97,16 @@ _TO_LINE_END = re.compile(r"[^\r\n\"'\\]*")
 _NAMES_OF_LONG_VALUES = ("cookie", "cookies", "authorization")
 
 
+def is_harmless(text: str) -> bool:
+    """Whether a text certainly shows no secret that would be found."""
+    if len(text) < _SHORTEST_KEY and (text.isidentifier() or not text):
+        return True
+    return _MAYBE.search(text) is None
+
+
 def redact_text(text: str, is_secret: Callable[[str, object], bool] = is_secret_name) -> str:
     """Give the text without the secrets that it shows; `is_secret` judges a name and its value."""
-    if _MAYBE.search(text) is None:
+    if is_harmless(text):
         return text
     text = _KNOWN.sub(REDACTED, text)
     text = _USER_INFO.sub(REDACTED + "@", text)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from adjudge._record.format import event_to_record, record_line
-from adjudge._record.recorder import DEFAULT_SINK_TIMEOUT, Recorder, Sink
+from adjudge._record.format import event_text, event_to_record, record_line
+from adjudge._record.keptfile import KeptFile, append, write_all
+from adjudge._record.recorder import DEFAULT_SINK_TIMEOUT, Offer, PromptSink, Recorder, Sink
 from adjudge._types import AuditEvent
 
 __all__ = [
@@ -45,12 +46,14 @@ class Done:
 DONE = Done()
 
 
-class _Noop:
-    never_blocks = True
+class _Noop(PromptSink):
     name = "noop_sink"
 
     def __call__(self, event: AuditEvent) -> Done:
         return DONE
+
+    def take_at_once(self, offer: Offer) -> None:
+        offer.taken = True
 
 
 def noop_sink() -> Callable[[AuditEvent], Done]:
@@ -87,21 +90,46 @@ def jsonl_sink(target: str | os.PathLike[str] | TextIO) -> Callable[[AuditEvent]
     """
     if not isinstance(target, str | os.PathLike) and not hasattr(target, "write"):
         raise TypeError(f"{target!r} is no path and no open file; give one, such as 'audit.jsonl'.")
+    if isinstance(target, str | os.PathLike):
+        return _JsonlFile(target)
     lock = threading.Lock()
 
     def write(event: AuditEvent) -> Done:
-        line = record_line(event_to_record(event)) + "\n"
+        line = event_text(event) + "\n"
         with lock:
-            if isinstance(target, str | os.PathLike):
-                with Path(target).open("a", encoding="ascii", newline="\n") as file:
-                    file.write(line)
-            else:
-                target.write(line)
-                target.flush()
+            target.write(line)
+            target.flush()
         return DONE
 
     write.__qualname__ = "jsonl_sink"
     return write
+
+
+class _JsonlFile(PromptSink):
+    name = "jsonl_sink"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._kept = KeptFile(path)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: AuditEvent) -> Done:
+        data = _lines((event,))
+        with self._lock, self._path.open("ab", buffering=0) as file:
+            write_all(file.fileno(), data)
+        return DONE
+
+    def take_at_once(self, offer: Offer) -> None:
+        data = _lines(offer.events)
+        with self._kept.lock:
+            status = self._kept.ready(lock=False)
+            if status is None:
+                return
+            append(self._kept.fd, data, status, offer)
+
+
+def _lines(events: Iterable[AuditEvent]) -> bytes:
+    return "".join([event_text(event) + "\n" for event in events]).encode("ascii")
 
 
 def callback_sink(function: Sink) -> Sink:
