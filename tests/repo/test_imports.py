@@ -21,10 +21,14 @@ from ._tree import ROOT, Distribution, conformance, core, integrations
 STANDARD = frozenset(sys.stdlib_module_names)
 SEAM = frozenset({"adjudge", "adjudge.integration"})
 # The one integration that builds on another, through its front door and its seam: a LangGraph agent
-# is made of LangChain's parts.
-BUILDS_ON = {"adjudge_langgraph": {"adjudge_langchain", "adjudge_langchain.integration"}}
+# is made of LangChain's parts. And the one that is for policies, not for calls.
+BUILDS_ON = {
+    "adjudge_langgraph": {"adjudge_langchain", "adjudge_langchain.integration"},
+    "pytest_adjudge": {"adjudge.analysis"},
+}
 # What core imports when it is asked to, in the one module that needs it.
 OPTIONAL = {
+    "cli/_terminal.py": {"rich"},
     "policy/_patterns/linear.py": {"re2"},
     "policy/_reading/yaml_source.py": {"yaml"},
 }

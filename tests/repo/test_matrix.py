@@ -88,8 +88,10 @@ def test_an_integration_is_documented(integration: Distribution) -> None:
 
 @each_integration
 def test_an_integration_is_named_after_its_folder(integration: Distribution) -> None:
-    """Folder, distribution and import package tell each other."""
-    assert f"adjudge-{integration.folder.name}" == integration.name
+    """Folder, distribution and import package tell each other; a plug-in begins with its host."""
+    folder = integration.folder.name
+
+    assert integration.name == ("pytest-adjudge" if folder == "pytest" else f"adjudge-{folder}")
     assert (integration.source / "__init__.py").is_file()
 
 

@@ -6,4 +6,85 @@ function takes compiled policies and gives values; the commands of the same name
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from adjudge.analysis._case_files import (
+    find_policy_tests,
+    is_test_file,
+    load_policy_tests,
+    load_tested_policy,
+    policy_files_of,
+)
+from adjudge.analysis._case_reading import read_policy_tests
+from adjudge.analysis._case_running import CaseResult, PolicyTestReport, run_policy_tests
+from adjudge.analysis._cases import Expectation, PolicyCase, PolicyTests
+from adjudge.analysis._coverage import (
+    ConditionCoverage,
+    Coverage,
+    RuleCoverage,
+    measure_coverage,
+)
+from adjudge.analysis._diff import Difference, PolicyDifference, diff
+from adjudge.analysis._explain import explain
+from adjudge.analysis._explanation import (
+    ConditionAnswer,
+    Explanation,
+    LayerAnswer,
+    RuleAnswer,
+)
+from adjudge.analysis._findings import FINDING_CODES, Finding
+from adjudge.analysis._lint import lint
+from adjudge.analysis._log_files import LogFile
+from adjudge.analysis._mutants import MUTANT_KINDS, Mutant
+from adjudge.analysis._mutation import MutantResult, MutationReport, mutate_policy
+from adjudge.analysis._recorded import RecordedCall, RecordedLog, read_log
+from adjudge.analysis._replay import Change, ReplayResult, UntoldCalls, replay
+from adjudge.analysis._schema import policy_schema
+from adjudge.analysis._suggest import NothingToSuggest, Suggestion, suggest
+from adjudge.analysis._telling import Untold
+
+__all__ = [
+    "CaseResult",
+    "Change",
+    "ConditionAnswer",
+    "ConditionCoverage",
+    "Coverage",
+    "Difference",
+    "Expectation",
+    "Explanation",
+    "FINDING_CODES",
+    "Finding",
+    "LayerAnswer",
+    "LogFile",
+    "MUTANT_KINDS",
+    "Mutant",
+    "MutantResult",
+    "MutationReport",
+    "NothingToSuggest",
+    "PolicyCase",
+    "PolicyDifference",
+    "PolicyTestReport",
+    "PolicyTests",
+    "RecordedCall",
+    "RecordedLog",
+    "ReplayResult",
+    "RuleAnswer",
+    "RuleCoverage",
+    "Suggestion",
+    "Untold",
+    "UntoldCalls",
+    "diff",
+    "explain",
+    "find_policy_tests",
+    "is_test_file",
+    "lint",
+    "load_policy_tests",
+    "load_tested_policy",
+    "measure_coverage",
+    "mutate_policy",
+    "policy_files_of",
+    "policy_schema",
+    "read_log",
+    "read_policy_tests",
+    "replay",
+    "run_policy_tests",
+    "suggest",
+]

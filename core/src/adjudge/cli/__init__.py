@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from adjudge.cli import _init, _policy, _run, _verify
+from adjudge.cli import _checkpoint, _explain, _init, _policy, _replay, _run, _suggest, _verify
 from adjudge.cli._output import UnwritableOutput, complain, say
 from adjudge.cli._plugins import add_plugins
 from adjudge.errors import AdjudgeError
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="adjudge", description="Governs the tool calls of AI agents.")
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
-    for command in (_init, _policy, _verify, _run):
+    for command in (_init, _policy, _explain, _replay, _suggest, _verify, _checkpoint, _run):
         command.add(commands)
     plugins = add_plugins(commands)
     arguments = list(sys.argv[1:] if argv is None else argv)

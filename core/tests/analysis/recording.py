@@ -1,0 +1,63 @@
+"""Makes logs as users have them: calls through a real guard, into real sinks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from adjudge import (
+    ToolGuard,
+    ToolMetadata,
+    compile_policy,
+    hash_chained_sink,
+    jsonl_sink,
+    no_redaction,
+)
+from adjudge.integration import ProposedCall
+from adjudge.testing import scripted_approval
+
+Call = tuple[str, Mapping[str, Any]]
+
+
+class BodyFailed(Exception):
+    """What a body raises that is to fail."""
+
+
+def record(path, policy, calls: Iterable[Call], *, chained=False, redact=None, **guard) -> None:
+    """Govern each call, tool and arguments, and record it; `fail: true` makes the body raise."""
+    sink = hash_chained_sink(path) if chained else jsonl_sink(path)
+    if redact is not None:
+        guard["redact"] = redact
+    guard.setdefault("on_approval", scripted_approval([True] * 1000))
+    made = ToolGuard(policy=compile_policy(policy), sinks=[sink], **guard)
+
+    async def govern_all():
+        for tool, args in calls:
+            call = ProposedCall(tool, args, declared=ToolMetadata(), shadow=_preview)
+            try:
+                await made.govern_call(call, execute=_body)
+            except BodyFailed:
+                continue
+
+    asyncio.run(govern_all())
+
+
+async def _body(effective):
+    if effective.args.get("fail") is True:
+        raise BodyFailed
+    return "done"
+
+
+def _preview(**args):
+    return {"would": "run"}
+
+
+def rules(*written: Mapping[str, Any], **sections: Any) -> dict[str, Any]:
+    """Give a policy of rules that are numbered where they have no id."""
+    named = [{"id": f"r{place}", **rule} for place, rule in enumerate(written)]
+    return {"version": 1, "rules": named, **sections}
+
+
+ALL = rules({"id": "all", "match": "always", "decision": "allow"})
+OPEN = no_redaction

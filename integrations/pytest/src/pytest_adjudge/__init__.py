@@ -1,0 +1,59 @@
+"""Collects the test cases of policies, `NAME.test.yaml` and the like, under pytest.
+
+pytest loads this in every run of everybody who has it installed, so it imports nothing of Adjudge
+until it meets a file of cases, and a file that is not one of ours is never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_adjudge._items import PolicyTestFile
+
+__all__ = ["pytest_addoption", "pytest_collect_file"]
+
+_SUFFIXES = (".test.yaml", ".test.yml", ".test.json", ".test.toml")
+# The key that every file of cases begins with; a file that does not have it is somebody else's.
+_MARK = re.compile(rb"""(?:^|[{,\s])["']?adjudge_tests["']?\s*[:=]""")
+_MOST_READ = 64 * 1024
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, and the keys of the configuration file that stand for them."""
+    group = parser.getgroup("adjudge", "test cases of policies")
+    group.addoption(
+        "--adjudge-coverage",
+        type=float,
+        metavar="PERCENT",
+        help="fail for each file of policy tests that covers less of its policy",
+    )
+    group.addoption(
+        "--adjudge-mutate",
+        action="store_true",
+        default=None,
+        help="fail for each file of policy tests that does not notice a mistake in its policy",
+    )
+    parser.addini("adjudge_coverage", "the same as --adjudge-coverage", default="")
+    parser.addini("adjudge_mutate", "the same as --adjudge-mutate", type="bool", default=False)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestFile | None:
+    """Collect a file of policy tests, and nothing else."""
+    if not file_path.name.endswith(_SUFFIXES) or not _is_ours(file_path):
+        return None
+    from pytest_adjudge._items import PolicyTestFile
+
+    return PolicyTestFile.from_parent(parent, path=file_path)
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _MARK.search(file.read(_MOST_READ)) is not None
+    except OSError:
+        return False

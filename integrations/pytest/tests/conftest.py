@@ -1,0 +1,5 @@
+"""Runs pytest within pytest."""
+
+from __future__ import annotations
+
+pytest_plugins = ["pytester"]

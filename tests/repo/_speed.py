@@ -1,0 +1,159 @@
+"""Writes what was measured of speed, out of `docs/reference/speed.json`, as a page.
+
+`python tests/repo/_speed.py`, after a run of a benchmark that put its figures there. Each benchmark
+has its part of the report and its section of the page. Nothing here is measured: a number that is
+not in the report is not on the page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["page"]
+
+_HEAD = """# Speed
+
+What was measured, and how to measure it again.
+Times are of one machine and say little of another.
+Ratios are of calls that took turns in one process.
+This page is made from `speed.json`; no test holds a time.
+"""
+_OURS = "Adjudge"
+_FLOOR = "floor"
+
+
+def page(report: Mapping[str, Any]) -> str:
+    """Give the whole page: a section for each part of the report."""
+    lines = [_HEAD.rstrip("\n")]
+    for name, section in SECTIONS.items():
+        if name in report:
+            lines += ["", *section(report[name])]
+    return "\n".join(lines) + "\n"
+
+
+def _deciding(figures: Mapping[str, Any]) -> Iterator[str]:
+    sizes = figures["sizes"]
+    yield "## A decision"
+    yield ""
+    yield "One rule for each tool, with one condition on a number and one on a pattern."
+    yield "The call meets the last rule, or falls short of the last condition of it and meets none."
+    yield "The floor is what one would write by hand: a dict from tool to a closure."
+    yield f"Each is asked for the right answers first, then timed beside the floor and {_OURS}."
+    yield "A time is the median over 20,000 calls in batches of 100, in microseconds of CPU time."
+    yield "Of a call over a millisecond it is of the calls of one second, and of at least 5."
+    yield f"Python {figures['python']}, {figures['machine']}."
+    for kind, title in (("last", "The last rule is met"), ("none", "No rule is met")):
+        yield ""
+        yield f"### {title}"
+        yield ""
+        yield from _table(sizes, list(figures["peers"]), lambda of, kind=kind: _time(of, kind))
+        yield ""
+        yield "As multiples of the floor:"
+        yield ""
+        yield from _table(sizes, list(figures["peers"]), lambda of, kind=kind: _ratio(of, kind))
+    yield ""
+    yield from _sentences(sizes)
+    yield ""
+    yield "### What was asked"
+    yield ""
+    yield "| decider | release | asked by |"
+    yield "|---|---|---|"
+    for name, peer in figures["peers"].items():
+        yield f"| {name} | {peer['version']} | {peer['how']} |"
+    yield ""
+    yield "All of them are installed together and run in one process:"
+    yield ""
+    yield "```console"
+    yield "tox run -e bench -- deciding.py --json docs/reference/speed.json"
+    yield "python3 tests/repo/_speed.py"
+    yield "```"
+
+
+def _table(
+    sizes: Mapping[str, Any], names: list[str], cell: Callable[[Mapping[str, Any]], str]
+) -> Iterator[str]:
+    yield f"| decider | {' | '.join(f'{int(size):,} rules' for size in sizes)} |"
+    yield f"|---|{'---|' * len(sizes)}"
+    for name in names:
+        yield f"| {name} | {' | '.join(cell(sizes[size].get(name, {})) for size in sizes)} |"
+
+
+def _time(of: Mapping[str, Any], kind: str) -> str:
+    return _digits(of[kind]["us"]) if kind in of else str(of.get("why", "not tried"))
+
+
+def _ratio(of: Mapping[str, Any], kind: str) -> str:
+    return _digits(of[kind]["us"] / of[kind]["floor_us"]) if kind in of else "-"
+
+
+def _digits(number: float) -> str:
+    return f"{number:,.2f}" if number < 10 else f"{number:,.0f}"
+
+
+def _sentences(sizes: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the figures come to for us."""
+    ours = [of[_OURS] for of in sizes.values()]
+    most = max(
+        each[kind]["us"] / each[kind]["floor_us"] for each in ours for kind in ("last", "none")
+    )
+    yield f"{_OURS} takes at most {most:.1f} times the floor."
+    for kind, called in (("last", "the last rule is met"), ("none", "none is met")):
+        ratios = [each[kind]["us"] / each[kind]["floor_us"] for each in ours]
+        yield (
+            f"Where {called}, the multiple of the floor at the slowest of these sizes is "
+            f"{max(ratios) / min(ratios) - 1:.0%} over that at the fastest."
+        )
+    nearest = [
+        (of[kind]["us"] / of[kind]["adjudge_us"], name)
+        for figures in sizes.values()
+        for name, of in figures.items()
+        for kind in ("last", "none")
+        if name not in (_OURS, _FLOOR) and kind in of
+    ]
+    if nearest:
+        least, name = min(nearest)
+        yield f"The nearest of the others, {name}, takes {least:.1f} times as long as {_OURS}."
+    unnamed = [each["unnamed"]["us"] for each in ours if "unnamed" in each]
+    if unnamed:
+        yield f"A call of a tool that no rule names is decided in {max(unnamed):.2f} microseconds."
+
+
+def _compiling(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Compiling a policy"
+    yield ""
+    yield "The same rules, from a dict and from text, in seconds of CPU time."
+    yield "The patterns are 100 different ones among all rules, or another in each."
+    yield f"Python {figures['python']}, {figures['machine']}."
+    yield ""
+    yield (
+        "| source | patterns | " + " | ".join(f"{int(n):,} rules" for n in figures["sizes"]) + " |"
+    )
+    yield f"|---|---|{'---|' * len(figures['sizes'])}"
+    for each in figures["sources"]:
+        cells = " | ".join(f"{seconds:.1f}" for seconds in each["seconds"])
+        yield f"| {each['source']} | {each['patterns']} | {cells} |"
+    yield ""
+    yield "`adjudge policy lint` shows a bar meanwhile, where rich is installed (the extra `cli`)."
+    yield ""
+    yield "```console"
+    yield "tox run -e bench -- compiling.py --json docs/reference/speed.json"
+    yield "```"
+
+
+SECTIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "deciding": _deciding,
+    "compiling": _compiling,
+}
+
+
+def _write(root: Path) -> None:
+    figures = root / "docs" / "reference" / "speed.json"
+    report = json.loads(figures.read_text(encoding="utf-8"))
+    figures.with_suffix(".md").write_text(page(report), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write(Path(__file__).resolve().parents[2])
