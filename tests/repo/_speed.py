@@ -23,6 +23,7 @@ This page is made from `speed.json`; no test holds a time.
 """
 _OURS = "Adjudge"
 _FLOOR = "floor"
+_RULES = "../../tests/conformance/src/adjudge_conformance/overhead.py"
 
 
 def page(report: Mapping[str, Any]) -> str:
@@ -143,9 +144,79 @@ def _compiling(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "```"
 
 
+def _overhead(figures: Mapping[str, Any]) -> Iterator[str]:
+    guards = list(next(iter(figures.values()))["ways"]["call"]["added_us"])
+    yield "## A governed call, framework by framework"
+    yield ""
+    yield "What governing adds to a call of a tool that does nothing."
+    yield "A call is made by the shortest way of the framework that is governed."
+    yield "In a run, of an agent or a graph, a scripted model calls the tool once and is told."
+    yield "No network is in it, nor a model that takes its time, so that the share is the highest."
+    yield f"`{guards[0]}` is one rule, without sinks."
+    yield f"`{guards[1]}` have conditions on tools, numbers, lists and texts ([rules]({_RULES}))."
+    yield f"`{guards[2]}` writes the record to a hash-chained file besides."
+    yield "Ungoverned and governed calls take turns in one process."
+    yield "Figures are medians, in microseconds of CPU time over all threads."
+    yield "What is added is the median of the differences within a turn."
+    yield "In brackets is how many times the ungoverned call the governed one takes."
+    yield ""
+    yield "![What governing adds to a call and to a run, for each framework](overhead.svg)"
+    for way, title in (("call", "A call of the tool"), ("run", "A whole run")):
+        yield ""
+        yield f"### {title}"
+        yield ""
+        yield from _added(figures, way, guards)
+    yield ""
+    releases = ", ".join(f"{name} {of['release']}" for name, of in figures.items())
+    pythons = " and ".join(sorted({f"{of['python']}, {of['machine']}" for of in figures.values()}))
+    yield f"Releases: {releases}."
+    yield f"Python {pythons}."
+    yield "Each framework is measured in an environment of its own:"
+    yield ""
+    yield "```console"
+    yield f"for name in {' '.join(figures)}; do"
+    yield '    script="integrations/$name/benchmarks/overhead.py"'
+    yield '    tox run -e "$name" -- "integrations/$name/tests/test_overhead.py"'
+    yield '    tox exec -e "$name" -- python "$script" --json docs/reference/speed.json'
+    yield "done"
+    yield "python3 tests/repo/_speed.py && python3 tests/repo/_plot.py"
+    yield "```"
+
+
+def _added(figures: Mapping[str, Any], way: str, guards: list[str]) -> Iterator[str]:
+    yield f"| framework | by | ungoverned | {' | '.join(guards)} |"
+    yield f"|---|---|---|{'---|' * len(guards)}"
+    for name, of in figures.items():
+        each = of["ways"][way]
+        added = [f"{us:+,.0f} ({1 + us / each['us']:.2f})" for us in each["added_us"].values()]
+        yield f"| {name} | {each['says']} | {each['us']:,.0f} | {' | '.join(added)} |"
+
+
+def _guard(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield "## A governed call"
+    yield ""
+    yield "A guard around a tool that does nothing, under one rule with one condition on a number."
+    yield f"Beside it {figures['peer']} governs the same tool under the same rule."
+    yield f"A time is the median of {figures['calls']:,} calls, in microseconds of CPU time."
+    yield "A ratio is the median of those of neighbouring batches: below 1, Adjudge takes less."
+    yield "A call leaves three events on the record, in two writes of which each holds a file lock."
+    yield f"Python {figures['python']}, {figures['machine']}."
+    yield ""
+    yield f"| record | bare await | {figures['peer']} | {_OURS} | ratio |"
+    yield "|---|---|---|---|---|"
+    for row in figures["rows"]:
+        times = f"{row['bare']:.2f} | {row['lynx']:.0f} | {row['adjudge']:.0f}"
+        yield f"| {row['record']} | {times} | {row['ratio']:.2f} |"
+    yield ""
+    yield "```console"
+    yield "tox run -e bench -- guard.py --json docs/reference/speed.json"
+    yield "```"
+
+
 SECTIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "deciding": _deciding,
     "compiling": _compiling,
+    "overhead": _overhead,
 }
 
 

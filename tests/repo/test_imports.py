@@ -28,6 +28,7 @@ BUILDS_ON = {
 }
 # What core imports when it is asked to, in the one module that needs it.
 OPTIONAL = {
+    "_record/signing.py": {"cryptography"},
     "cli/_terminal.py": {"rich"},
     "policy/_patterns/linear.py": {"re2"},
     "policy/_reading/yaml_source.py": {"yaml"},
@@ -228,4 +229,7 @@ def _is_commented(text: str, line: int) -> bool:
 
 
 def _is_private(name: object) -> bool:
-    return isinstance(name, str) and name.startswith("_") and not name.startswith("__")
+    """Whether a name is private; those of a named tuple begin so in order not to meet a field's."""
+    if not isinstance(name, str) or name in ("_asdict", "_fields", "_make", "_replace"):
+        return False
+    return name.startswith("_") and not name.startswith("__")

@@ -364,6 +364,20 @@ def test_in_what_wraps_calls(guard_of, note, pay, ran):
     assert ([DENIED], []) == (told(state), ran)
 
 
+def test_a_tool_node_keeps_its_wrappers_where_we_look_for_them(note):
+    """They have no public place: this fails when LangGraph keeps them elsewhere."""
+
+    def wrap(request: Any, execute: Any) -> Any:
+        return execute(request)
+
+    async def awrap(request: Any, execute: Any) -> Any:
+        return await execute(request)
+
+    node = ToolNode([note], wrap_tool_call=wrap, awrap_tool_call=awrap)
+
+    assert (wrap, awrap) == (node._wrap_tool_call, node._awrap_tool_call)
+
+
 def test_in_what_wraps_calls_and_runs_tools(guard_of, note):
     """What a wrapper may hold, a node may not: tools by name that it runs by hand."""
     held = {"pay": note}

@@ -25,15 +25,6 @@ __all__ = ["policy_schema"]
 Schema = dict[str, Any]
 
 _STEP = r"""(?:\.[^.\[\]"']+|\[(?:0|[1-9][0-9]*|"(?:[^"\\]|\\.)*"|'[^']*')\])"""
-_TEXT: Schema = {"type": "string"}
-_NAME: Schema = {"type": "string", "minLength": 1}
-_NAMES: Schema = {"type": "array", "items": _NAME}
-_REF: Schema = {
-    "type": "object",
-    "properties": {"ref": {"type": "string", "description": "A path to compare with."}},
-    "required": ["ref"],
-    "additionalProperties": False,
-}
 
 
 def policy_schema() -> Schema:
@@ -62,6 +53,23 @@ def policy_schema() -> Schema:
             "obligation": _obligation(),
         },
     }
+
+
+def _text() -> Schema:
+    return {"type": "string"}
+
+
+def _name() -> Schema:
+    return {"type": "string", "minLength": 1}
+
+
+def _names() -> Schema:
+    return {"type": "array", "items": _name()}
+
+
+def _ref() -> Schema:
+    path: Schema = {"type": "string", "description": "A path to compare with."}
+    return _object({"ref": path}, required=["ref"])
 
 
 def _to(name: str) -> Schema:
@@ -120,11 +128,11 @@ def _tool() -> Schema:
         {
             "reversible": {"type": "boolean"},
             "cost": {"enum": ["low", "medium", "high"]},
-            "scope": _NAMES,
-            "labels": _NAMES,
+            "scope": _names(),
+            "labels": _names(),
             "blast_radius_hint": {"type": "integer"},
-            "isolation": _NAME,
-            "namespace": _NAME,
+            "isolation": _name(),
+            "namespace": _name(),
         }
     )
 
@@ -134,12 +142,12 @@ def _rule() -> Schema:
         {
             "id": {"type": "string", "minLength": 1, "pattern": "^[^<]"},
             "priority": {"type": "integer", "description": "Higher is asked first (default: 0)."},
-            "description": _TEXT,
+            "description": _text(),
             "match": {**_to("match"), "description": "When the rule applies."},
             "decision": {**_to("verdict"), "description": "What it decides (default: deny)."},
             "verdict": {**_to("verdict"), "description": "Another name for `decision`."},
-            "reason": {**_TEXT, "description": "What the model and the record are told."},
-            "approvers": {**_NAMES, "description": "Who may grant it."},
+            "reason": {**_text(), "description": "What the model and the record are told."},
+            "approvers": {**_names(), "description": "Who may grant it."},
             "timeout_seconds": {"type": "number", "exclusiveMinimum": 0},
             "transform": {
                 "anyOf": [
@@ -188,7 +196,7 @@ def _match(keys: tuple[str, str], *, names: str) -> Schema:
                 },
                 "patternProperties": {
                     **tests,
-                    bare: {"anyOf": [_not_an_object(), _REF, _literal(True), _to("tests")]},
+                    bare: {"anyOf": [_not_an_object(), _ref(), _literal(True), _to("tests")]},
                 },
                 "additionalProperties": False,
             },
@@ -236,7 +244,7 @@ def _operands() -> dict[str, Schema]:
     scalar: Schema = {"type": ["number", "string"]}
     pair: Schema = {"type": "array", "items": scalar, "minItems": 2, "maxItems": 2}
     several: Schema = {"type": "array", "minItems": 1}
-    texts: Schema = {"type": "array", "items": _TEXT, "minItems": 1}
+    texts: Schema = {"type": "array", "items": _text(), "minItems": 1}
     numbers: dict[str, Schema] = {
         **{key: {"type": "number"} for key in (*ORDERING, "eq", "ne")},
         **{key: {"type": "array", "items": {"type": "number"}} for key in ("in", "not_in")},
@@ -248,15 +256,15 @@ def _operands() -> dict[str, Schema]:
         **dict.fromkeys(ORDERING, _or_ref(scalar)),
         **dict.fromkeys(("between", "not_between"), _or_ref(pair)),
         "matches": {"type": "string", "format": "regex"},
-        **dict.fromkeys(("starts_with", "ends_with"), _or_ref({"anyOf": [_TEXT, texts]})),
+        **dict.fromkeys(("starts_with", "ends_with"), _or_ref({"anyOf": [_text(), texts]})),
         "exists": {"type": "boolean"},
         "size": {"anyOf": [{"type": "number"}, {**_object(numbers), "minProperties": 1}]},
         **{key: {**_to("element"), "type": "object"} for key in ("each", "some")},
-        "glob": _NAME,
-        "under": _or_ref(_NAME),
-        "host_in": _or_ref({"type": "array", "items": _NAME, "minItems": 1}),
+        "glob": _name(),
+        "under": _or_ref(_name()),
+        "host_in": _or_ref({"type": "array", "items": _name(), "minItems": 1}),
         "normalized": {
-            **_object({"eq": _TEXT, "in": texts, "matches": _TEXT}),
+            **_object({"eq": _text(), "in": texts, "matches": _text()}),
             "minProperties": 1,
         },
     }
@@ -264,7 +272,7 @@ def _operands() -> dict[str, Schema]:
 
 
 def _or_ref(schema: Schema, literal: Any = None) -> Schema:
-    return {"anyOf": [schema, _REF, _literal(schema if literal is None else literal)]}
+    return {"anyOf": [schema, _ref(), _literal(schema if literal is None else literal)]}
 
 
 def _edit() -> Schema:
@@ -286,10 +294,10 @@ def _edit() -> Schema:
 def _obligation() -> Schema:
     return {
         "anyOf": [
-            {**_NAME, "description": "The name of a handler, run after the body."},
+            {**_name(), "description": "The name of a handler, run after the body."},
             _object(
                 {
-                    "id": {**_NAME, "description": "The name of a handler."},
+                    "id": {**_name(), "description": "The name of a handler."},
                     "phase": {"enum": ["pre", "post"]},
                     "on": {"enum": ["execute", "always"]},
                     "params": {"type": "object"},

@@ -1,8 +1,9 @@
 """What does governing a framework's tool calls cost? Governed and ungoverned calls, side by side.
 
 An integration says how its framework is called, and `main` is the whole command: it sees that each
-guard is really asked, times the calls in batches that take turns, and prints the medians. Times are
-of the processor, of all threads: a busy machine does not count, nor does waiting for a disk.
+guard is really asked, times calls in batches that take turns, and prints medians: of what a call
+takes, and of what each guard adds to it in the same round. Times are of the processor, over all
+threads; waiting is not counted, for a disk or for a busy machine.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from operator import sub
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from adjudge import Sink, ToolGuard, compile_policy, hash_chained_sink
 from adjudge_conformance.bench import EVERYTHING
 
-__all__ = ["ANSWER", "ARGUMENTS", "REALISTIC", "TOOL", "UNGOVERNED", "Way", "Ways", "main"]
+__all__ = ["ANSWER", "ARGUMENTS", "REALISTIC", "TOOL", "Way", "Ways", "main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ REALISTIC: Mapping[str, Any] = {
 }
 """A policy of some rules, of which one allows the call."""
 
-UNGOVERNED = "ungoverned"
+_UNGOVERNED = "ungoverned"
 _NOTHING: Mapping[str, Any] = {"version": 1, "rules": []}
-_BATCH_SECONDS = 0.005
+_BATCH_SECONDS = 0.01
 
 
 def main(
@@ -95,7 +97,7 @@ def main(
     a call does not come to its tool, or where a guard that denies does not stop it.
     """
     parser = argparse.ArgumentParser(description=f"What governing costs in {framework}.")
-    parser.add_argument("--rounds", type=int, default=200, help="batches of each call")
+    parser.add_argument("--rounds", type=int, default=400, help="batches of each call")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the figures to this report")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack, asyncio.Runner() as loop:
@@ -109,9 +111,11 @@ def main(
         figures = {
             way: {
                 "says": own.says,
-                **_timed({name: each[way].call for name, each in made.items()}, options, loop),
+                **_timed(
+                    {name: each[way].call for name, each in made.items()}, options.rounds, loop
+                ),
             }
-            for way, own in made[UNGOVERNED].items()
+            for way, own in made[_UNGOVERNED].items()
         }
     sys.stdout.writelines(_lines(framework, figures.values()))
     if options.json is not None:
@@ -120,7 +124,7 @@ def main(
 
 
 def _guards(record: Path) -> Iterator[tuple[str, ToolGuard | None]]:
-    yield UNGOVERNED, None
+    yield _UNGOVERNED, None
     yield "allow all", _guard(EVERYTHING)
     rules = f"{len(REALISTIC['rules'])} rules"
     yield rules, _guard(REALISTIC)
@@ -143,19 +147,25 @@ def _check(made: Mapping[str, Ways], denied: Ways, loop: asyncio.Runner) -> None
 
 
 def _timed(
-    calls: Mapping[str, Callable[[], object]], options: argparse.Namespace, loop: asyncio.Runner
+    calls: Mapping[str, Callable[[], object]], rounds: int, loop: asyncio.Runner
 ) -> dict[str, Any]:
-    """Give the median times of a call in microseconds, and of how many calls they are."""
-    size = max(1, int(_BATCH_SECONDS / max(_batch(calls[UNGOVERNED], 3, loop), 1e-6)))
+    """Give what a call takes and what each guard adds, in microseconds, and of how many calls."""
+    slowest = max(_batch(call, 3, loop) for call in calls.values())
+    size = max(1, int(_BATCH_SECONDS / max(slowest, 1e-6)))
     names = list(calls)
     means: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(options.rounds):
+    for turn in range(rounds):
         # Whoever comes first finds the caches as another left them, so they take turns at that.
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            means[name].append(_batch(calls[name], size, loop))
-    medians = {name: statistics.median(found) * 1e6 for name, found in means.items()}
-    return {"calls": size * options.rounds, "us": medians}
+            means[name].append(_batch(calls[name], size, loop) * 1e6)
+    bare = means.pop(_UNGOVERNED)
+    added = {name: _median(map(sub, each, bare)) for name, each in means.items()}
+    return {"calls": size * rounds, "us": _median(bare), "added_us": added}
+
+
+def _median(microseconds: Iterable[float]) -> float:
+    return round(statistics.median(microseconds), 2)
 
 
 def _batch(call: Callable[[], object], times: int, loop: asyncio.Runner) -> float:
@@ -186,12 +196,14 @@ def _circumstances() -> dict[str, str]:
 
 def _lines(framework: str, ways: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for timed in ways:
-        yield f"{framework}, {timed['says']}: medians over {timed['calls']:,} calls\n"
-        for name, us in timed["us"].items():
-            yield f"  {name:22}{us:12,.1f} us{us / timed['us'][UNGOVERNED]:8.2f}\n"
+        bare = timed["us"]
+        yield f"{framework}, {timed['says']}: {bare:,.1f} us, over {timed['calls']:,} calls each\n"
+        for name, added in timed["added_us"].items():
+            yield f"  {name:22}{added:+12,.1f} us{1 + added / bare:8.2f} times\n"
 
 
 def _add(path: Path, framework: str, figures: Mapping[str, Any]) -> None:
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    report.setdefault("overhead", {})[framework] = figures
+    overhead = {**report.get("overhead", {}), framework: figures}
+    report["overhead"] = dict(sorted(overhead.items()))
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
