@@ -15,10 +15,11 @@ from xml.sax.saxutils import escape
 __all__ = ["plot"]
 
 _COLOURS = ("#56b4e9", "#0072b2", "#e69f00")
-_WIDTH, _LEFT, _GAP = 880, 132, 30
+# In units of which the text is 16 high.
+_WIDTH, _LEFT, _GAP = 880, 136, 28
 _BAR, _GROUP, _TOP = 19, 74, 94
 _PANEL = (_WIDTH - _LEFT - _GAP) // 2
-_NUMBER = 60
+_NUMBER = 66
 _STYLE = """
     svg { --ink: #6e7781 }
     @media (prefers-color-scheme: light) { svg { --ink: #424a53 } }
@@ -64,7 +65,7 @@ def _panel(
     values: Mapping[str, Mapping[str, float]], left: int, title: str, number: str
 ) -> Iterator[str]:
     """Draw a group of bars for each framework, from nothing at the left."""
-    most = max(value for each in values.values() for value in each.values())
+    most = max(1.0, *(value for each in values.values() for value in each.values()))
     yield _text(title, left, _TOP - 22, kind="title")
     for row, each in enumerate(values.values()):
         for bar, (colour, value) in enumerate(zip(_COLOURS, each.values(), strict=True)):

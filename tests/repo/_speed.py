@@ -112,7 +112,7 @@ def _sentences(sizes: Mapping[str, Any]) -> Iterator[str]:
         for figures in sizes.values()
         for name, of in figures.items()
         for kind in ("last", "none")
-        if name not in (_OURS, _FLOOR) and kind in of
+        if name not in (_OURS, _FLOOR) and "adjudge_us" in of.get(kind, {})
     ]
     if nearest:
         least, name = min(nearest)

@@ -26,11 +26,13 @@ BUILDS_ON = {
     "adjudge_langgraph": {"adjudge_langchain", "adjudge_langchain.integration"},
     "pytest_adjudge": {"adjudge.analysis"},
 }
-# What core imports when it is asked to, in the one module that needs it.
+# What core imports when it is asked to, in the modules that need it.
 OPTIONAL = {
     "_record/signing.py": {"cryptography"},
+    "cli/_progress.py": {"rich"},
     "cli/_terminal.py": {"rich"},
     "policy/_patterns/linear.py": {"re2"},
+    "policy/_reading/yaml_events.py": {"yaml"},
     "policy/_reading/yaml_source.py": {"yaml"},
 }
 
