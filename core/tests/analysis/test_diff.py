@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections import Counter
 
 import pytest
 from analysis.mutations import mutated
@@ -280,23 +281,23 @@ def test_layered_witnesses_differ_as_well(one, other):
         assert differing(evaluate(old, change.call), evaluate(new, change.call))
 
 
-@settings(max_examples=1)
-@given(st.data())
-def test_most_changes_that_random_calls_show_are_found(data):
-    """Of 20 changed policies that random calls tell from the original, at least 19 are told."""
-    shown = found = tries = 0
-    while shown < 20 and tries < 200:
-        tries += 1
-        policy = data.draw(policy_dicts())
+def test_most_changes_that_random_calls_show_are_found():
+    """Of the changed policies that random calls tell from the original, 95 % are told at least."""
+    seen = Counter()
+
+    @settings(max_examples=45)
+    @given(policy_dicts(), st.integers(0, 10**6), several)
+    def look(policy, seed, calls):
         try:
             old = compile_policy(policy)
-            new = compile_policy(mutated(policy, random.Random(tries)))
+            new = compile_policy(mutated(policy, random.Random(seed)))
         except PolicyCompileError:
-            continue
-        calls = data.draw(several)
+            return
         if any(differing(evaluate(old, call), evaluate(new, call)) for call in calls):
-            shown += 1
-            found += not diff(old, new, max_calls=2500).same
+            seen["shown"] += 1
+            seen["found"] += not diff(old, new, max_calls=1500).same
 
-    assert shown == 20
-    assert found >= 19
+    look()
+
+    assert seen["shown"] >= 10
+    assert seen["found"] >= 0.95 * seen["shown"]

@@ -212,6 +212,26 @@ def test_an_open_rule_that_changes_nothing_is_no_hindrance(log):
     assert 1 == replay(made, compile_policy(new)).same
 
 
+def test_rewritten_arguments_are_asked_about_what_is_unknown_as_well(log):
+    """A denial that the rewriting brings within reach of a secret cannot be told."""
+
+    def policy(number):
+        return rules(
+            {
+                "match": {"args.n.gt": 5},
+                "decision": "transform",
+                "transform": {"path": "args.n", "set": number},
+            },
+            {"id": "no", "match": {"args.n": 1, "args.token.matches": "a"}, "decision": "deny"},
+            *ALL["rules"],
+        )
+
+    made = log(policy(2), [("x", {"n": 9, "token": "t"})])
+
+    assert 1 == replay(made, compile_policy(policy(2))).same
+    assert "rule no" == only(replay(made, compile_policy(policy(1))).untold).why.rule
+
+
 def test_a_default_that_hangs_on_the_tool_cannot_be_told(log):
     """Clause 17: an irreversible tool without a preview, or an unknown one, has its own default."""
     result = replay(log(PAY, [("rm", {})]), compile_policy(PAY))
@@ -398,3 +418,13 @@ def test_any_policy_is_replayed_on_its_own_log_without_a_change(tmp_path_factory
     result = replay(read_log(path), compile_policy(policy))
 
     assert () == result.changes
+
+
+def test_arguments_that_nest_beyond_reading_are_unknown(tmp_path):
+    """A log may hold anything, and what is not understood is not guessed."""
+    path = tmp_path / "x.jsonl"
+    record(path, ALL, [("x", {"deep": 1})])
+    deep = b'{"a":' * 600 + b"1" + b"}" * 600
+    path.write_bytes(path.read_bytes().replace(b'"deep":1', b'"deep":' + deep))
+
+    assert ("args",) in only(read_log(path)).unknown

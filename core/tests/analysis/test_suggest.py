@@ -190,6 +190,21 @@ def test_shape_lets_through_any_value_of_the_arguments_that_were_there(log):
     assert Verdict.DENY is verdict(found, "y", {"a": 1})
 
 
+def test_an_argument_that_may_be_left_out_is_no_condition_at_shape(log):
+    """There or not there is no test, and no rule has one that is always true."""
+    found = suggest(log([("x", {"a": 1}), ("x", {"a": 1, "b": 1})]), generalise="shape")
+
+    assert {"tool": "x", "args.a": {"exists": True}} == found.policy["rules"][0]["match"]
+
+
+def test_a_rewritten_call_with_a_secret_in_it_is_reproduced(log):
+    """What is not known is not written, and does not hinder the check."""
+    found = suggest(log([("find", {"limit": 9, "token": "t"})], MIXED))
+
+    assert (1, ()) == (found.reproduced, found.otherwise)
+    assert {"path": "args.limit", "set": 5} == found.policy["rules"][0]["transform"]
+
+
 def test_a_level_can_be_set_for_a_tool_and_for_an_argument(log):
     """The argument's word holds before the tool's, and the tool's before the general one."""
     calls = [("x", {"a": 1, "b": 1}), ("x", {"a": 1, "b": 5}), ("y", {"a": 1}), ("y", {"a": 5})]
@@ -207,6 +222,7 @@ def test_a_generalisation_that_would_let_through_what_was_denied_is_taken_back(l
     found = suggest(log(calls, policy), generalise="values")
 
     assert ("x",) == found.narrowed
+    assert Verdict.DENY is verdict(found, "x", {"n": 1}, principal=Principal("user", "eve"))
     assert Verdict.DENY is verdict(found, "x", {"n": 5})
     assert Verdict.DENY is verdict(found, "x", {"n": 2})
     assert Verdict.ALLOW is verdict(found, "y", {"n": 2})

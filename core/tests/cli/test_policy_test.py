@@ -89,6 +89,8 @@ def test_nothing_checked_is_not_good(adjudge, files, name, says):
 
     assert (2, "") == (done.returncode, done.stdout)
     assert says in done.stderr
+    if says[-1] == " ":  # file:line:column leads, as editors read it.
+        assert done.stderr.startswith(says)
 
 
 def test_every_file_is_run_once_and_the_code_is_the_worst(adjudge, files):
@@ -98,6 +100,19 @@ def test_every_file_is_run_once_and_the_code_is_the_worst(adjudge, files):
     assert 2 == done.returncode
     assert 1 == done.stdout.count("good.test.json")
     assert 1 == adjudge("policy", "test", "failing.json", "good.json").returncode
+
+
+def test_layers_are_run_together(adjudge, files):
+    """Whichever layer is named; a problem in one is reported under its file."""
+    (files / "org.json").write_text('{"rules": [{"id": "stop", "match": {"tool": "pay"}}]}')
+    tests = {"adjudge_tests": 1, "layers": {"org": "org.json", "team": "good.json"}}
+    tests["cases"] = [case(1, {"verdict": "deny", "rule": "org:stop"})]
+    (files / "good.test.json").write_text(json.dumps(tests))
+
+    assert 0 == adjudge("policy", "test", "good.json").returncode
+    assert "(org.json, good.json)" in adjudge("policy", "test", "good.test.json").stdout
+    (files / "org.json").write_text("{")
+    assert adjudge("policy", "test", "good.json").stderr.startswith("org.json:1:2: ")
 
 
 def test_other_cases_can_be_asked(adjudge, files):
@@ -173,7 +188,9 @@ def test_json_gives_the_same_code(adjudge, files, name):
     reports = json.loads(structured.stdout)
 
     assert plain.returncode == structured.returncode
-    assert (plain.returncode == 0) is (bool(reports) and all(each["passed"] for each in reports))
+    assert plain.stderr == structured.stderr
+    assert [plain.returncode == 0] == [each["passed"] for each in reports]
+    assert (plain.returncode == 2) is ("problems" in reports[0])
 
 
 def test_json_has_all_of_it(adjudge, files):

@@ -84,7 +84,7 @@ def test_a_change_is_one_and_shows_the_call_and_the_rules(adjudge, files):
     assert "- loosened  approve_required -> allow  pay  1 call" in done.stdout
     assert "was: large" in done.stdout
     assert "now: rule small" in done.stdout
-    assert 'plain.jsonl:4  pay {"n": 60, "token": "[redacted]"}' in done.stdout
+    assert 'plain.jsonl:4  pay {"n": 60, "token": [redacted]}' in done.stdout
 
 
 def test_what_cannot_be_told_is_one_too(adjudge, files):

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
-
-POLICY = {
-    "version": 1,
-    "rules": [{"id": "pay", "match": {"tool": "pay", "args.amount.le": 50}, "decision": "allow"}],
-    "defaults": {"on_missing_shadow": "deny"},
-}
 
 
 def case(name, amount, expect, tool="pay", **call):
@@ -32,19 +25,6 @@ GOOD = [
 ]
 
 
-@pytest.fixture
-def desk(pytester):
-    """A folder with a policy, to which cases are written as JSON."""
-    (pytester.path / "policy.json").write_text(json.dumps(POLICY))
-
-    def write(*cases, name="policy.test.json", **sections):
-        tests = {"adjudge_tests": 1, "cases": list(cases), **sections}
-        (pytester.path / name).write_text(json.dumps(tests, indent=1))
-
-    pytester.write = write
-    return pytester
-
-
 def outcomes(result):
     """Give how many tests ended how."""
     return {key: count for key, count in result.parseoutcomes().items() if key != "warnings"}
@@ -53,19 +33,19 @@ def outcomes(result):
 def test_every_case_is_a_test_of_its_name(desk):
     """With a node id by which it can be chosen."""
     desk.write(*GOOD)
-    result = desk.runpytest_subprocess("-v")
+    result = desk.run("-v")
 
     assert {"passed": 4} == outcomes(result)
     result.stdout.fnmatch_lines(["policy.test.json::fifty runs PASSED*"])
-    chosen = desk.runpytest_subprocess("policy.test.json::more does not")
+    chosen = desk.run("policy.test.json::more does not")
     assert {"passed": 1} == outcomes(chosen)
-    assert {"passed": 1, "deselected": 3} == outcomes(desk.runpytest_subprocess("-k", "fifty"))
+    assert {"passed": 1, "deselected": 3} == outcomes(desk.run("-k", "fifty"))
 
 
 def test_a_failure_says_what_was_decided_and_by_which_rule(desk):
     """Without a traceback: place, call, difference, rule, reason."""
     desk.write(case("it asks", 50, "approve_required"), GOOD[1])
-    result = desk.runpytest_subprocess()
+    result = desk.run()
 
     assert (1, {"passed": 1, "failed": 1}) == (result.ret, outcomes(result))
     result.stdout.fnmatch_lines(
@@ -91,7 +71,7 @@ def test_a_failure_says_what_was_decided_and_by_which_rule(desk):
 def test_cases_that_cannot_be_read_fail_the_collection(desk, cases, says):
     """With the sentence of the reader; it is no empty file that passes."""
     desk.write(*cases)
-    result = desk.runpytest_subprocess()
+    result = desk.run()
 
     assert (2, {"errors": 1}) == (result.ret, outcomes(result))
     result.stdout.fnmatch_lines([says])
@@ -100,10 +80,10 @@ def test_cases_that_cannot_be_read_fail_the_collection(desk, cases, says):
 def test_a_policy_that_does_not_compile_fails_the_collection(desk):
     """So does one that is not there."""
     desk.write(*GOOD)
-    (desk.path / "policy.json").write_text("{")
-    assert {"errors": 1} == outcomes(desk.runpytest_subprocess())
+    desk.file("policy.json", "{")
+    assert {"errors": 1} == outcomes(desk.run())
     (desk.path / "policy.json").unlink()
-    result = desk.runpytest_subprocess()
+    result = desk.run()
 
     assert {"errors": 1} == outcomes(result)
     result.stdout.fnmatch_lines(["*There is no policy.json beside it*"])
@@ -112,7 +92,7 @@ def test_a_policy_that_does_not_compile_fails_the_collection(desk):
 def test_a_case_that_names_no_rule_fails(desk):
     """With the nearest rule."""
     desk.write(case("a", 1, {"verdict": "allow", "rule": "pya"}))
-    result = desk.runpytest_subprocess()
+    result = desk.run()
 
     assert {"failed": 1} == outcomes(result)
     result.stdout.fnmatch_lines(['*has no rule "pya". Did you mean "pay"?*'])
@@ -125,8 +105,8 @@ def test_yaml_is_collected_too(desk, suffix):
         "adjudge_tests: 1\npolicy: policy.json\ncases:\n"
         "  - name: a\n    call: {tool: x}\n    expect: allow\n"
     )
-    (desk.path / f"policy.test.{suffix}").write_text(text)
-    result = desk.runpytest_subprocess()
+    desk.file(f"policy.test.{suffix}", text)
+    result = desk.run()
 
     assert {"failed": 1} == outcomes(result)
     result.stdout.fnmatch_lines([f"policy.test.{suffix}:4: x {{}}"])
@@ -138,9 +118,9 @@ def test_toml_is_collected_too(desk):
         "adjudge_tests = 1\npolicy = 'policy.json'\n"
         "[[cases]]\nname = 'a'\ncall.tool = 'x'\nexpect = 'deny'\n"
     )
-    (desk.path / "policy.test.toml").write_text(text)
+    desk.file("policy.test.toml", text)
 
-    assert {"passed": 1} == outcomes(desk.runpytest_subprocess())
+    assert {"passed": 1} == outcomes(desk.run())
 
 
 @pytest.mark.parametrize(
@@ -157,41 +137,38 @@ def test_toml_is_collected_too(desk):
 )
 def test_files_of_others_are_never_touched(desk, name, text):
     """Neither read as ours nor reported, whatever is in them."""
-    (desk.path / name).write_text(text)
-    desk.makepyfile("def test_it(): pass")
+    desk.file(name, text)
+    desk.file("test_it.py", "def test_it(): pass\n")
 
-    assert (0, {"passed": 1}) == ((result := desk.runpytest_subprocess()).ret, outcomes(result))
+    assert (0, {"passed": 1}) == ((result := desk.run()).ret, outcomes(result))
 
 
 def test_a_run_without_cases_loads_nothing_of_adjudge(desk):
     """Nor anything else that pytest has not loaded itself."""
-    desk.makepyfile(
-        """
-        import sys
-
-        def test_it():
-            assert "pytest_adjudge" in sys.modules
-            assert "adjudge" not in sys.modules
-            assert "pytest_adjudge._items" not in sys.modules
-        """
+    desk.file(
+        "test_it.py",
+        "import sys\n\ndef test_it():\n"
+        "    assert 'pytest_adjudge' in sys.modules\n"
+        "    assert 'adjudge' not in sys.modules\n"
+        "    assert 'pytest_adjudge._items' not in sys.modules\n",
     )
 
-    assert {"passed": 1} == outcomes(desk.runpytest_subprocess())
+    assert {"passed": 1} == outcomes(desk.run())
 
 
 def test_it_can_be_turned_off(desk):
     """By the name that pytest gives it."""
     desk.write(*GOOD)
-    desk.makepyfile("def test_it(): pass")
+    desk.file("test_it.py", "def test_it(): pass\n")
 
-    assert {"passed": 1} == outcomes(desk.runpytest_subprocess("-p", "no:adjudge"))
+    assert {"passed": 1} == outcomes(desk.run("-p", "no:adjudge"))
 
 
 @pytest.mark.parametrize(("least", "ending"), [("60", "passed"), ("60.1", "failed")])
 def test_coverage_is_a_test_of_each_file(desk, least, ending):
     """It fails where less is covered than is asked for, and lists what is not."""
     desk.write(GOOD[0])
-    result = desk.runpytest_subprocess(f"--adjudge-coverage={least}", "-v")
+    result = desk.run(f"--adjudge-coverage={least}", "-v")
 
     result.stdout.fnmatch_lines([f"*policy.test.json::?coverage? {ending.upper()}*"])
     if ending == "failed":
@@ -201,9 +178,9 @@ def test_coverage_is_a_test_of_each_file(desk, least, ending):
 def test_mutation_is_a_test_of_each_file(desk):
     """It fails where a mistake is not noticed, and says which case is missing."""
     desk.write(*GOOD)
-    assert {"passed": 5} == outcomes(desk.runpytest_subprocess("--adjudge-mutate"))
+    assert {"passed": 5} == outcomes(desk.run("--adjudge-mutate"))
     desk.write(GOOD[0])
-    result = desk.runpytest_subprocess("--adjudge-mutate")
+    result = desk.run("--adjudge-mutate")
 
     assert {"passed": 1, "failed": 1} == outcomes(result)
     result.stdout.fnmatch_lines(
@@ -214,33 +191,38 @@ def test_mutation_is_a_test_of_each_file(desk):
 def test_the_configuration_file_can_ask_for_both(desk):
     """The command line counts before it."""
     desk.write(*GOOD)
-    desk.makeini("[pytest]\nadjudge_coverage = 100\nadjudge_mutate = true\n")
+    desk.file("pytest.ini", "[pytest]\nadjudge_coverage = 100\nadjudge_mutate = true\n")
 
-    assert {"passed": 6} == outcomes(desk.runpytest_subprocess())
+    assert {"passed": 6} == outcomes(desk.run())
 
 
 @pytest.mark.parametrize("wrong", ["101", "-1", "nan", "much"])
 def test_a_percentage_that_is_none_is_a_usage_error(desk, wrong):
-    """It is not taken for none."""
+    """On the command line and in the configuration file; it is not taken for none."""
     desk.write(*GOOD)
-    desk.makeini(f"[pytest]\nadjudge_coverage = {wrong}\n")
+    said = f"not '{wrong}'."
+    result = desk.run(f"--adjudge-coverage={wrong}")
+    desk.file("pytest.ini", f"[pytest]\nadjudge_coverage = {wrong}\n")
+    written = desk.run()
 
-    assert 0 != desk.runpytest_subprocess().ret
+    assert (pytest.ExitCode.USAGE_ERROR,) * 2 == (result.ret, written.ret)
+    assert said in result.stderr.str()
+    assert said in written.stderr.str()
 
 
 def test_layers_are_tested_together(desk):
     """As the file of cases names them."""
-    (desk.path / "org.json").write_text('{"rules": [{"id": "no", "match": {"tool": "pay"}}]}')
+    desk.file("org.json", '{"rules": [{"id": "no", "match": {"tool": "pay"}}]}')
     layers = {"org": "org.json", "team": "policy.json"}
     desk.write(case("a", 1, {"verdict": "deny", "rule": "org:no"}), layers=layers)
 
-    assert {"passed": 1} == outcomes(desk.runpytest_subprocess())
+    assert {"passed": 1} == outcomes(desk.run())
 
 
 def test_cases_run_in_workers(desk):
     """pytest-xdist spreads them, coverage and mutation too."""
     desk.write(*GOOD)
-    result = desk.runpytest_subprocess("-n", "2", "--adjudge-coverage=100", "--adjudge-mutate")
+    result = desk.run("-n", "2", "--adjudge-coverage=100", "--adjudge-mutate")
 
     assert {"passed": 6} == outcomes(result)
 
@@ -253,4 +235,4 @@ def test_importing_the_plugin_imports_pytest_alone():
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert "['pytest_adjudge']\n" == ran.stdout
+    assert "['pytest_adjudge', 'pytest_adjudge._settings']\n" == ran.stdout

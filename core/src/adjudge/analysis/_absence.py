@@ -91,11 +91,8 @@ class _Asking:
         part = view.readings[0]
         if ("tool",) in view.paths or _has_positive_argument(part):
             return
-        for argument in sorted(_arguments(view)):
-            negated = _leaf_of(view, argument, odd=True)
-            if negated is None or _asks_about(view, argument):
-                continue
-            if not self._never_without(view, argument, None):
+        for argument, negated in _negated(part).items():
+            if not _asks_about(view, argument) and not self._never_without(view, argument, None):
                 yield _finding(
                     view,
                     negated,
@@ -153,6 +150,17 @@ def _leaf_of(view: RuleView, argument: str, *, odd: bool) -> Leaf | None:
         if about and part.reading.odd is odd:
             return leaf
     return None
+
+
+def _negated(part: Part) -> dict[str, Leaf]:
+    """Give the first condition on each argument that stands below an odd number of negations."""
+    found: dict[str, Leaf] = {}
+    for each in _leaves(part):
+        leaf = each.match
+        assert isinstance(leaf, Leaf)
+        if leaf.path.root == "args" and each.reading.odd:
+            found.setdefault(str(leaf.path.steps[0]), leaf)
+    return found
 
 
 def _asks_about(view: RuleView, argument: str) -> bool:

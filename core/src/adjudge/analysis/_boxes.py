@@ -53,6 +53,13 @@ class Span:
         return f"{self.kind} {sorted(map(canonical_json, self.values))}"
 
 
+_JOINED: Mapping[str, str] = {
+    "one_of": "value",
+    "any": "presence",
+    "absent": "presence",
+    "present": "presence",
+}
+
 Box = Mapping[str, Span]
 """What the value at each path may be."""
 
@@ -94,6 +101,8 @@ def _united(one: Box, other: Box, paths: Iterable[str]) -> Box:
 
 
 def _both(one: Span, other: Span) -> Span:
+    if one.kind != other.kind:
+        return Span("any")  # There or not there: that is everything.
     values = {canonical_json(value): value for value in (*one.values, *other.values)}
     return Span(one.kind, tuple(values.values()))
 
@@ -113,7 +122,7 @@ def _joined(boxes: Sequence[Box], path: str) -> list[Box]:
     for box in boxes:
         span = box[path]
         rest = " ".join(other.key for name, other in sorted(box.items()) if name != path)
-        key = f"{span.kind if span.kind == 'one_of' else span.key} {rest}"
+        key = f"{_JOINED.get(span.kind, span.key)} {rest}"
         groups[key] = _united(groups[key], box, [path]) if key in groups else box
     return list(groups.values())
 

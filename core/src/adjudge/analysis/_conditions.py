@@ -45,7 +45,6 @@ class Condition:
         "evaluable",
         "inner",
         "key",
-        "leaf",
         "operand",
         "operator",
         "part",
@@ -57,7 +56,6 @@ class Condition:
         leaf = part.match
         assert isinstance(leaf, Leaf)
         self.part = part
-        self.leaf = leaf
         self.path = path
         self.operator = leaf.operator
         self.operand = leaf.operand

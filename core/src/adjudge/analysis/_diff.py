@@ -29,8 +29,8 @@ Policy = PolicyBundle | LayeredPolicyBundle
 Direction = Literal["loosened", "tightened", "changed"]
 
 _LEAST_CALLS = 400
-_MOST_SHRINKING = 400
 _ANOTHER = "another_tool"
+_TOOL: Slot = ("tool",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +152,17 @@ class _Search:
         return Difference(direction_of(old, new), what, call, old, new, 1)
 
     def _smallest(self, chosen: Assignment, key: Any, maker: CallMaker) -> Difference:
-        """Take out of a witness whatever it can do without."""
+        """Take out of a witness what it can do without, and make what is left simpler."""
         best = {slot: value for slot, value in chosen.items() if value is not MISSING}
         found = self._compare(best)
         assert found is not None
-        for _ in range(_MOST_SHRINKING):
-            for smaller in _smaller(best, maker):
-                difference = self._compare(smaller)
+        for slot in list(best):
+            without = {other: value for other, value in best.items() if other != slot}
+            for smaller in (without, *_simpler(best, slot, maker)):
+                difference = self._compare(smaller) if slot != _TOOL else None
                 if difference is not None and _key(difference) == key:
                     best, found = smaller, difference
                     break
-            else:
-                break
         return found
 
     def differences(self) -> tuple[Difference, ...]:
@@ -182,15 +181,11 @@ class _Search:
         )
 
 
-def _smaller(chosen: dict[Slot, Any], maker: CallMaker) -> Iterator[dict[Slot, Any]]:
-    for slot in chosen:
-        if slot != ("tool",):
-            yield {other: value for other, value in chosen.items() if other != slot}
-    for slot, value in chosen.items():
-        size = len(repr(value))
-        for simpler in sorted(maker.pools.get(slot, ()), key=lambda item: len(repr(item))):
-            if simpler is not MISSING and len(repr(simpler)) < size:
-                yield {**chosen, slot: simpler}
+def _simpler(chosen: dict[Slot, Any], slot: Slot, maker: CallMaker) -> Iterator[dict[Slot, Any]]:
+    size = len(repr(chosen[slot]))
+    for value in maker.simplest(slot):
+        if len(repr(value)) < size:
+            yield {**chosen, slot: value}
 
 
 def _key(difference: Difference) -> Any:
@@ -199,8 +194,9 @@ def _key(difference: Difference) -> Any:
 
 
 def _names(decision: Decision) -> tuple[str, ...]:
+    """Give what decided, so that like causes are alike: errors of any kind, and either default."""
     return tuple(
-        name.rpartition(":")[0] if "<rule_error:" in name else name
+        name.rpartition(":")[0] if "<rule_error:" in name else name.partition("<default:")[0]
         for name in decision.matched_rules
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adjudge.policy._model import Place
 
-__all__ = ["FINDING_CODES", "Finding"]
+__all__ = ["FINDING_CODES", "Finding", "of_layer"]
 
-FINDING_CODES = {
+FINDING_CODES: Mapping[str, str] = {
     "contradiction": "conditions that no call meets together",
     "never_true": "a condition that no call meets",
     "always_true": "a condition that is never false",
@@ -49,3 +50,8 @@ class Finding:
             return f"{file}: {self.place.path}" if file else self.place.path
         known = [file or "", str(line), *([] if column is None else [str(column)])]
         return ":".join(known).removeprefix(":")
+
+
+def of_layer(layer: str, message: str) -> str:
+    """Begin a sentence that is about no one rule with its layer, where there is one."""
+    return f'In layer "{layer}": {message}' if layer else message

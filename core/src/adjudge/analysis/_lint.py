@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from adjudge.analysis._absence import absence_findings
-from adjudge.analysis._findings import FINDING_CODES, Finding
+from adjudge.analysis._findings import FINDING_CODES, Finding, of_layer
 from adjudge.analysis._loose import loose_findings
 from adjudge.analysis._parts import Part
 from adjudge.analysis._prover import Prover
@@ -20,7 +20,6 @@ from adjudge.analysis._truths import condition_findings, never_matches
 from adjudge.analysis._views import LayerView, RuleView, layer_views
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle
 from adjudge.policy._model import AllOf, AnyOf, Leaf, Match, Not, Place
-from adjudge.policy._verdicts import tagged
 
 __all__ = ["lint"]
 
@@ -47,11 +46,11 @@ def lint(
     rewrites = Rewrites(layers)
     found: list[Finding] = []
     for layer in layers:
-        of_layer = list(_of_rules(layer, rewrites, prover))
-        of_layer += absence_findings(layer, known, prover)
-        of_layer += unknown_tools(layer, known) if tools is not None else ()
-        of_layer += _unused_predicates(layer)
-        found += sorted(of_layer, key=_order)
+        here = list(_of_rules(layer, rewrites, prover))
+        here += absence_findings(layer, known, prover)
+        here += unknown_tools(layer, known) if tools is not None else ()
+        here += _unused_predicates(layer)
+        found += sorted(here, key=_order)
     if tools is not None:
         found += missing_tools(bundle, layers, known, prover)
     return tuple(finding for finding in found if finding.code not in ignored)
@@ -101,7 +100,7 @@ def _unused_predicates(layer: LayerView) -> Iterator[Finding]:
     for name, match in layer.source.predicates.items():
         if id(match) not in used:
             message = f'No rule uses the predicate "{name}". Remove it, or name it in a match.'
-            yield Finding("unused_predicate", tagged(layer.name, message), None, _place_of(match))
+            yield Finding("unused_predicate", of_layer(layer.name, message), None, _place_of(match))
 
 
 def _note(match: Match, seen: set[int]) -> None:

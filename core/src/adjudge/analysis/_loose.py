@@ -7,7 +7,7 @@ restrict. A value counts as security-bearing by the name of its argument or the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from adjudge._types import Verdict
 from adjudge.analysis._conditions import Steps
@@ -19,17 +19,19 @@ from adjudge.policy._model import Leaf, Path
 
 __all__ = ["loose_findings"]
 
-_WORDS = {
+_WORDS: Mapping[str, str] = {
     "path": "path file filename filepath dir directory folder dest destination src source cwd root",
     "url": "url uri link href endpoint webhook",
     "host": "host hostname domain server",
     "command": "command cmd shell script argv exec executable program sql statement",
     "address": "email mail recipient to cc bcc sender address addr",
 }
-_KIND_OF_WORD = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_KIND_OF_WORD: Mapping[str, str] = {
+    word: kind for kind, words in _WORDS.items() for word in words.split()
+}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CLOSED = re.compile(r"https?://[^/?#*\[\]()|]+/", re.IGNORECASE)
-_INSTEAD = {
+_INSTEAD: Mapping[str, str] = {
     "path": "Write under: DIRECTORY, which compares resolved paths by their components.",
     "url": "Write host_in: [HOST], which reads the URL as a client does.",
     "host": "Write in: [HOST, ...] with the whole names.",

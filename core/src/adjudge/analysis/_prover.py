@@ -15,7 +15,7 @@ from adjudge.analysis._values import is_possible, possible_cases
 
 __all__ = ["Prover"]
 
-_MOST_BRANCHES = 400
+_MOST_WORK = 20_000
 _MOST_NESTING = 6
 _MOST_KEPT = 50_000
 
@@ -33,12 +33,12 @@ class Prover:
     def __init__(self) -> None:
         self._possible: dict[object, bool] = {}
         self._known_cases: dict[object, frozenset[str]] = {}
-        self._branches = 0
+        self._work = 0
         self._nesting = 0
 
     def refutes(self, *formulas: Formula) -> bool:
         """Whether it is certain that no call meets all these formulas."""
-        self._branches = 0
+        self._work = 0
         self._nesting = 0
         try:
             return self._closes(formulas, {})
@@ -47,8 +47,8 @@ class Prover:
 
     def _closes(self, goals: Iterable[Formula], branch: _Branch) -> bool:
         """Whether every branch of these goals, beside what the branch holds, is closed."""
-        self._branches += 1
-        if self._branches > _MOST_BRANCHES:
+        self._work += 20 + len(branch)
+        if self._work > _MOST_WORK:
             raise _TooMuch
         waiting, choices = list(goals), list[Either]()
         while waiting:
@@ -71,6 +71,7 @@ class Prover:
         return all(self._closes((part, *rest), _copied(branch)) for part in parts)
 
     def _live(self, choice: Either, branch: _Branch) -> list[Formula]:
+        self._work += len(choice.parts)
         return [
             part
             for part in choice.parts

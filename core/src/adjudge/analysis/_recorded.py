@@ -301,7 +301,10 @@ class _Reader:
 
     def decoded(self, recorded: Any, where: Steps) -> Any:
         """Give a recorded value as it was, with an `OpaqueValue` for what cannot be known."""
-        plain = self._decoded(recorded, where)
+        try:
+            plain = self._decoded(recorded, where)
+        except RecursionError:
+            return self._redacted(where)
         if isinstance(plain, Mapping):
             try:
                 return freeze_object(plain)

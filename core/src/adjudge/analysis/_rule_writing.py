@@ -16,7 +16,7 @@ _CONTEXT: Mapping[Level, tuple[str, ...]] = {
     "values": ("context.environment", "context.principal.kind"),
     "shape": (),
 }
-_VERBS = {
+_VERBS: Mapping[Verdict, str] = {
     Verdict.ALLOW: "allow",
     Verdict.DRY_RUN: "preview",
     Verdict.APPROVE_REQUIRED: "ask-before",

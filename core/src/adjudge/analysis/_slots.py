@@ -6,15 +6,17 @@ absent, as they are in a plain call.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
 from adjudge._values import EMPTY, FrozenDict
 from adjudge.policy._model import Path
 
-__all__ = ["MISSING", "Assignment", "ByText", "Slot", "build", "fits", "slot_of"]
+__all__ = ["MISSING", "Assignment", "ByText", "Slot", "as_fits", "build", "slot_of"]
 
 Slot = tuple[str, ...]
 """A root, and the key or keys below it that name one value: `("args", "amount")`."""
@@ -25,8 +27,12 @@ WORKSPACE = "/workspace"
 MISSING = object()
 """In an assignment: that this slot has no value."""
 
-_WORDS = {"cost": ("low", "medium", "high"), "kind": ("user", "service", "agent")}
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "cost": ("low", "medium", "high"),
+    "kind": ("user", "service", "agent"),
+}
 _TEXTS = ("tool", "tool.namespace", "environment", "workspace", "correlation_id", "isolation")
+_WHOLE = ("step_seq", "blast_radius_hint")
 _TEXTS_OF_PRINCIPAL = ("id", "name")
 _TWO_KEYS = ("principal", "extra", "trusted")
 _SESSION = ("labels", "history", "counts", "sums", "user_prompt", "trusted")
@@ -40,7 +46,14 @@ def slot_of(path: Path) -> tuple[Slot, tuple[str | int, ...]]:
     return (path.root, *map(str, path.steps[:owned])), path.steps[owned:]
 
 
-def fits(slot: Slot, value: Any) -> bool:
+def as_fits(slot: Slot, value: Any) -> Sequence[Any]:
+    """Give a value as a slot can have it: itself, the whole numbers around it, or nothing."""
+    if slot[-1] in _WHOLE and slot[0] != "args" and isinstance(value, float | Decimal):
+        return sorted({math.floor(value), math.ceil(value)})
+    return [value] if _fits(slot, value) else []
+
+
+def _fits(slot: Slot, value: Any) -> bool:
     """Whether a slot can have a value: the context and a tool's fields are of fixed kinds."""
     root, name = slot[0], slot[-1]
     if root in ("args", "injected") or (root == "context" and slot[1] in ("extra", *_SESSION)):
@@ -49,7 +62,7 @@ def fits(slot: Slot, value: Any) -> bool:
         return isinstance(value, str) and value in _WORDS[name]
     if name in _TEXTS or name in _TEXTS_OF_PRINCIPAL:
         return isinstance(value, str)
-    if name in ("step_seq", "blast_radius_hint"):
+    if name in _WHOLE:
         return isinstance(value, int) and not isinstance(value, bool)
     if name in ("scope", "labels"):
         return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

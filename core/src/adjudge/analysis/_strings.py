@@ -7,7 +7,7 @@ for the engine to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from adjudge.policy._patterns.tree import parse
@@ -17,7 +17,7 @@ __all__ = ["strings_for"]
 _MOST = 40
 _MOST_OF_PART = 6
 _LONGEST = 2048
-_OF_CATEGORY = {
+_OF_CATEGORY: Mapping[str, str] = {
     "CATEGORY_DIGIT": "05",
     "CATEGORY_NOT_DIGIT": "a ",
     "CATEGORY_SPACE": " \n",

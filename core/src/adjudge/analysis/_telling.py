@@ -19,6 +19,7 @@ from adjudge.analysis._recorded import UNSAID, RecordedCall, Steps
 from adjudge.analysis._slots import ByText
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle, PolicyLayer, compile_policy, evaluate
 from adjudge.policy._faults import spell
+from adjudge.policy._judge import on_final
 from adjudge.policy._model import (
     Always,
     AnyOf,
@@ -83,6 +84,12 @@ class Teller:
         self._assume_plain = assume_plain
         self._layers = policy.layers if isinstance(policy, LayeredPolicyBundle) else (("", policy),)
         self._concerned: dict[str, list[list[tuple[Rule, tuple[Steps, ...]]]]] = {}
+        self._transforms = {
+            tagged(layer, rule.id)
+            for layer, bundle in self._layers
+            for rule in bundle.source.rules
+            if rule.verdict is Verdict.TRANSFORM
+        }
         self._suspected: dict[tuple[str, tuple[Steps, ...]], list[_Open]] = {}
         self._variants: dict[Any, Policy] = {}
 
@@ -97,12 +104,37 @@ class Teller:
         if len(open_rules) > _MOST_OPEN:
             return _untold(open_rules[0])
         decisions = list(self._decisions(request, open_rules, ("declared",) in unknown))
-        if suspects and any(each.effective_args is not None for each in decisions):
+        if suspects:
             # What is settled of the arguments as proposed may be open of the rewritten ones.
-            return _untold((open_rules or suspects)[0])
+            rewritten = [each for each in decisions if self._rewrites(each)]
+            doubtful = open_rules or self._open_after(rewritten, suspects, request, unknown)
+            if rewritten and doubtful:
+                return _untold(doubtful[0])
         if all(_same(decisions[0], other) for other in decisions):
             return decisions[0]
         return _untold(open_rules[0]) if open_rules else Untold("the default", "declared")
+
+    def _rewrites(self, decision: Decision) -> bool:
+        """Whether a transform has a part in a decision, one whose result is denied included."""
+        return decision.effective_args is not None or any(
+            name in self._transforms for name in decision.matched_rules
+        )
+
+    def _open_after(
+        self,
+        rewritten: Sequence[Decision],
+        suspects: list[_Open],
+        request: ActionRequest,
+        unknown: tuple[Steps, ...],
+    ) -> list[_Open]:
+        """Give the rules that rewritten arguments leave open; all, where those are not said."""
+        finals = [each.effective_args for each in rewritten]
+        return [
+            each
+            for each in suspects
+            for final in finals
+            if final is None or self._stays_open(each, on_final(request, final), unknown)
+        ]
 
     def _completed(self, call: RecordedCall) -> tuple[ActionRequest, tuple[Steps, ...]]:
         """Give the request with what was assumed, and what stays unknown of it."""
@@ -122,7 +154,7 @@ class Teller:
                 unknown = (*unknown, ("resolved",))
         return request, unknown
 
-    def _suspects(self, tool: str, unknown: Sequence[Steps]) -> list[_Open]:
+    def _suspects(self, tool: str, unknown: tuple[Steps, ...]) -> list[_Open]:
         """Give the rules about a tool that read something unknown."""
         if not unknown:
             return []

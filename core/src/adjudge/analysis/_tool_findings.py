@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from adjudge._types import ToolMetadata, Verdict
 from adjudge.analysis._conditions import TRUE, Condition
-from adjudge.analysis._findings import Finding
+from adjudge.analysis._findings import Finding, of_layer
 from adjudge.analysis._formulas import Every, Formula, Formulas
 from adjudge.analysis._parts import Part
 from adjudge.analysis._prover import Prover
@@ -15,7 +15,6 @@ from adjudge.analysis._views import LayerView, RuleView, shown_leaf
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle
 from adjudge.policy._model import Leaf, Path
 from adjudge.policy._reading.suggest import did_you_mean
-from adjudge.policy._verdicts import tagged
 
 __all__ = ["missing_tools", "unknown_tools"]
 
@@ -35,7 +34,7 @@ def unknown_tools(layer: LayerView, tools: ToolList) -> Iterator[Finding]:
     for name, entry in layer.source.tools.items():
         if name not in names:
             message = f'tools: has an entry for "{name}", {_not_there(name, names)}'
-            yield Finding("unknown_tool", tagged(layer.name, message), None, entry.place)
+            yield Finding("unknown_tool", of_layer(layer.name, message), None, entry.place)
 
 
 def _tool_leaves(part: Part) -> Iterator[Part]:

@@ -34,7 +34,7 @@ class KnownTool:
 
 
 ToolList = tuple[KnownTool, ...]
-Tools = ToolSet | Iterable[str | Mapping[str, Any] | ToolDef]
+Tools = ToolSet | Iterable[str | Mapping[str, Any] | ToolDef | KnownTool]
 
 
 def tool_list(tools: Tools) -> ToolList:
@@ -94,6 +94,8 @@ def _imported(source: str, module: str, attribute: str) -> Tools:
 
 
 def _tool(item: object, number: int, signatures: ToolSet | None) -> KnownTool:
+    if isinstance(item, KnownTool):
+        return item
     if isinstance(item, str) and item:
         return KnownTool(item)
     if isinstance(item, ToolDef):

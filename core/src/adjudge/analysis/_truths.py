@@ -6,7 +6,7 @@ or in error is never true; one that is only ever true, in error or without its v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from adjudge.analysis._conditions import ANY, FALSE, TRUE, Steps
 from adjudge.analysis._findings import Finding
@@ -18,7 +18,7 @@ from adjudge.policy._model import Leaf, Place
 
 __all__ = ["condition_findings", "first_leaf", "never_matches"]
 
-_ROOTS = {"size": ".size", "normalized": ".normal"}
+_ROOTS: Mapping[str, str] = {"size": ".size", "normalized": ".normal"}
 _MOST_PARTS = 40
 _FALSE_OF_SOME = ("eq", "in", "gt", "ge", "lt", "le", "between", "host_in", "under")
 

@@ -8,7 +8,7 @@ answers say, or taken to be possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from adjudge._values import kind_of
 from adjudge.analysis._conditions import ANY, ERROR, FALSE, TRUE, Condition, Steps
@@ -23,7 +23,7 @@ Refutes = Callable[[Formula], bool]
 
 # The most usual first: the first that is possible is often all that is asked for.
 CASES = ("string", "absent", "number", "bool", "list", "object", "error", "secret")
-_CASES_OF = {
+_CASES_OF: Mapping[str, tuple[str, ...]] = {
     "tool": ("string",),
     "tool.namespace": ("absent", "string"),
     "given": ("bool",),

@@ -15,7 +15,7 @@ from typing import Any
 
 from adjudge._values import freeze
 from adjudge.analysis._matches import leaves_of
-from adjudge.analysis._slots import MISSING, Assignment, Slot, build, fits, slot_of
+from adjudge.analysis._slots import MISSING, Assignment, Slot, as_fits, build, slot_of
 from adjudge.analysis._values_near import FOREIGN, embedded, merged, values_for
 from adjudge.errors import ArgumentsRefused
 from adjudge.policy._match import Matcher, Reading, compile_match
@@ -25,6 +25,7 @@ __all__ = ["CallMaker"]
 
 _MOST_OF_SLOT = 160
 _MOST_WAYS = 12
+_MOST_SIMPLE = 8
 _MOST_BEFORE = 40
 _TOOL: Slot = ("tool",)
 _NAMESPACE: Slot = ("tool.namespace",)
@@ -55,12 +56,17 @@ class CallMaker:
         self._draw = random.Random(0)  # noqa: S311 - the same calls in every run, no secret
         self._meeting: dict[str, tuple[list[int], list[int]]] = {}
         self._whole: dict[int, Matcher] = {}
+        self._simplest: dict[Slot, list[Any]] = {}
         self._named = {_TOOL: tools[0]}
 
-    @property
-    def pools(self) -> Mapping[Slot, Sequence[Any]]:
-        """The values of each slot, what is most likely to matter first."""
-        return self._pools
+    def simplest(self, slot: Slot) -> Sequence[Any]:
+        """Give the shortest values of a slot."""
+        known = self._simplest.get(slot)
+        if known is None:
+            values = [value for value in self._pools.get(slot, ()) if value is not MISSING]
+            shortest = sorted(values, key=lambda value: len(repr(value)))
+            known = self._simplest[slot] = shortest[:_MOST_SIMPLE]
+        return known
 
     def calls(self) -> Iterator[Assignment]:
         """Give calls, the most telling ones first, without end."""
@@ -172,25 +178,25 @@ def _ways(match: Match, wanted: bool) -> list[Wishes]:
     if isinstance(match, Not):
         return _ways(match.part, not wanted)
     if isinstance(match, AllOf | AnyOf):
-        parts = match.parts
         if isinstance(match, AllOf) is wanted:
-            return _together([_ways(part, wanted) for part in parts])
+            return _together([_ways(part, wanted) for part in match.parts])
+        # One part settles it. Each in its turn, the others as they were; of very many only some.
+        step = max(1, len(match.parts) // _MOST_WAYS)
+        some = match.parts[::step]
         turned = [
-            _together(
-                [_ways(other, wanted if other is part else not wanted)[:2] for other in parts]
-            )
-            for part in parts
+            _together([_ways(other, wanted if other is part else not wanted)[:2] for other in some])
+            for part in some
         ]
-        alone = [_ways(part, wanted) for part in parts]
-        return _first_of_each([*turned, *alone])
+        return _first_of_each([*turned, *(_ways(part, wanted) for part in some)])
     return [{}] if wanted else []
 
 
 def _together(parts: Sequence[list[Wishes]]) -> list[Wishes]:
     """Join one way of each part; ways that contradict one another are left out."""
     joined: list[Wishes] = [{}]
+    most = _MOST_WAYS if len(parts) <= _MOST_WAYS else 1
     for ways in parts:
-        joined = [{**one, **way} for one in joined for way in ways if _agree(one, way)][:_MOST_WAYS]
+        joined = [{**one, **way} for one in joined for way in ways if _agree(one, way)][:most]
     return joined
 
 
@@ -211,12 +217,15 @@ def _first_of_each(groups: Iterable[list[Wishes]]) -> list[Wishes]:
 
 # What a slot may hold
 
+_PerLeaf = list[Sequence[Any]]
+_Several = dict[Slot, dict[tuple[str | int, ...], _PerLeaf]]
+
 
 def _pools(
     leaves: Sequence[Leaf], rules: Sequence[Rule], tools: Sequence[str]
 ) -> dict[Slot, list[Any]]:
     pools: dict[Slot, list[Any]] = {}
-    several: dict[Slot, dict[tuple[str | int, ...], list[Any]]] = {}
+    several: _Several = {}
     for leaf in leaves:
         _add(several, leaf.path, values_for(leaf))
     for leaf in leaves:
@@ -243,46 +252,46 @@ def _near_edit(value: Any) -> Iterator[Any]:
         yield from (value + 1, value - 1)
 
 
-def _add(
-    several: dict[Slot, dict[tuple[str | int, ...], list[Any]]], path: Path, values: Sequence[Any]
-) -> None:
+def _add(several: _Several, path: Path, values: Sequence[Any]) -> None:
     slot, steps = slot_of(path)
-    several.setdefault(slot, {}).setdefault(steps, []).extend(values)
+    several.setdefault(slot, {}).setdefault(steps, []).append(values)
 
 
-def _share(
-    several: dict[Slot, dict[tuple[str | int, ...], list[Any]]], one: Path, other: Path
-) -> None:
+def _share(several: _Several, one: Path, other: Path) -> None:
     """Give a path and what it is compared with the same values, and some that differ a little."""
     for path, source in ((one, other), (other, one)):
         slot, steps = slot_of(source)
-        known = several.get(slot, {}).get(steps, [])
-        _add(several, path, [*known[:20], 0, 1, 2, "a", "b", ["a"], [1]])
+        known = _in_turn(several.get(slot, {}).get(steps, []))
+        few = itertools.islice(known, 20)
+        _add(several, path, [*few, 0, 1, 2, "a", "b", ["a"], [1]])
 
 
-def _pool(slot: Slot, by_steps: Mapping[tuple[str | int, ...], Sequence[Any]]) -> list[Any]:
+def _pool(slot: Slot, by_steps: Mapping[tuple[str | int, ...], _PerLeaf]) -> list[Any]:
     """Give the values of a slot: one for each value of each path below it, and them together."""
     if slot[0] == "given":
         return [MISSING, True, False]
     whole: Any = None
     for steps, values in by_steps.items():
-        if values:
-            one = embedded(steps, values[0])
+        for first in itertools.islice(_in_turn(values), 1):
+            one = embedded(steps, first)
             whole = one if whole is None else merged(whole, one)
-    found = [whole]
-    rounds = itertools.zip_longest(
-        *(
-            [embedded(steps, value) for value in [*values, None]]
+    placed = _in_turn(
+        [
+            (embedded(steps, value) for value in itertools.chain(_in_turn(values), [None]))
             for steps, values in by_steps.items()
-        ),
-        fillvalue=MISSING,
+        ]
     )
-    for values in rounds:
-        for value in values:
-            if value is not MISSING:
-                found += [value] if len(by_steps) == 1 else [merged(whole, value), value]
-    usable = [value for value in [*found[:_MOST_OF_SLOT], *FOREIGN] if fits(slot, value)]
+    found = [whole]
+    for value in itertools.islice(placed, _MOST_OF_SLOT):
+        found += [value] if len(by_steps) == 1 else [merged(whole, value), value]
+    usable = [fitted for value in [*found, *FOREIGN] for fitted in as_fits(slot, value)]
     return [*_frozen(usable), MISSING]
+
+
+def _in_turn(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
+    """Give the first of each group, then the second of each, so that none crowds out another."""
+    rounds = itertools.zip_longest(*groups, fillvalue=MISSING)
+    return (value for each in rounds for value in each if value is not MISSING)
 
 
 def _frozen(values: Iterable[Any]) -> list[Any]:

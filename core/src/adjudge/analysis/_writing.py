@@ -17,7 +17,7 @@ __all__ = ["as_json_text", "as_yaml_text"]
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:\[[0-9]+\])*")
 _NOT_BARE = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _SHORT = 80
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_ESCAPES: Mapping[str, str] = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def as_json_text(policy: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
-_MARKS = {"loosened": "-", "tightened": "+", "changed": "~"}
+_MARKS: Mapping[str, str] = {"loosened": "-", "tightened": "+", "changed": "~"}
 _MOST_SHOWN = 40
 _USUAL = ("principal", "workspace")
 
@@ -40,10 +41,9 @@ def add(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls; write one from 1 up")
+    return int(text)
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _MOST_SHOWN = 100
-_STYLES = {
+_STYLES: Mapping[str, str] = {
     "true": "green",
     "false": "red",
     "error": "yellow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _USUAL = ("declared", "principal", "step_seq")
-_MARKS = {"loosened": "-", "tightened": "+", "changed": "~"}
+_MARKS: Mapping[str, str] = {"loosened": "-", "tightened": "+", "changed": "~"}
 
 
 def add(commands: Any) -> None:
@@ -48,10 +49,9 @@ def add(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    if not text.isdecimal() or int(text) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls; write one from 0 up")
+    return int(text)
 
 
 def _replay(options: argparse.Namespace) -> int:

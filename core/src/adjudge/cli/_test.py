@@ -6,7 +6,8 @@ With `--coverage`, what the cases exercise; with `--mutate`, which mistakes they
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
     from adjudge.cli._test_report import Report
     from adjudge.policy import LayeredPolicyBundle, PolicyBundle
 
-    Policy = PolicyBundle | LayeredPolicyBundle
-
 __all__ = ["add"]
+
+_NO_CASES = (
+    "It has no test cases: there is no {}.test.yaml (or .yml, .json, .toml) beside it; write one, "
+    "or name the cases with --tests."
+)
+_ABOUT_OTHERS = (
+    "The cases in {0} are about {1}, not about this policy; ask it about them with --tests {0}."
+)
 
 
 def add(commands: Any) -> None:
@@ -62,26 +69,48 @@ def _percent(text: str) -> float:
     return number
 
 
-def _test(options: argparse.Namespace) -> int:
+class _Refused(Exception):
+    """Input that cannot be used; `file` is what it was read for."""
 
+    def __init__(self, file: str, problems: Sequence[str]) -> None:
+        super().__init__(file)
+        self.file = file
+        self.problems = tuple(problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain JSON."""
+        return {"file": self.file, "passed": False, "problems": list(self.problems)}
+
+
+@contextmanager
+def _reading(*files: str | Path) -> Iterator[None]:
+    """Let what is wrong with these files be reported under the name of the one that it is in."""
+    try:
+        yield
+    except PolicyCompileError as error:
+        named = [str(file) for file in files if str(error).startswith(f"{file}:")]
+        raise _Refused((named or [str(files[0])])[0], error.problems) from None
+
+
+def _test(options: argparse.Namespace) -> int:
     reports: list[Report] = []
+    refused: list[_Refused] = []
     runs: dict[tuple[str, ...], _Run] = {}
-    refused = False
     for file in dict.fromkeys(options.files):
         try:
             for run in _runs(file, options.tests):
                 runs.setdefault(run.key, run)
-        except PolicyCompileError as error:
-            complain_of(file, error.problems)
-            refused = True
+        except _Refused as error:
+            refused.append(error)
     for run in runs.values():
         try:
             reports.append(_report(run, options))
-        except PolicyCompileError as error:
-            complain_of(run.tests.file or "", error.problems)
-            refused = True
+        except _Refused as error:
+            refused.append(error)
+    for each in refused:
+        complain_of(each.file, each.problems)
     if options.json:
-        say_json([report.to_json() for report in reports])
+        say_json([*(each.to_json() for each in reports), *(each.to_json() for each in refused)])
     else:
         for report in reports:
             say(escaped("\n".join(report.lines()), lines=True))
@@ -95,7 +124,7 @@ class _Run:
     """The cases of one file, and the policy that is to be asked about them."""
 
     tests: PolicyTests
-    policy: Policy
+    policy: PolicyBundle | LayeredPolicyBundle
     files: tuple[str, ...]
 
     @property
@@ -108,40 +137,43 @@ def _runs(file: str, named: list[str] | None) -> Iterator[_Run]:
     """Give what is to be run for a file that the command names."""
     from adjudge.analysis import (
         find_policy_tests,
+        is_test_file,
         load_policy_tests,
         load_tested_policy,
         policy_files_of,
     )
-    from adjudge.analysis import is_test_file as holds_cases
 
     if named is not None:
-        policy = load(file)
+        with _reading(file):
+            policy = load(file)
         for name in named:
-            yield _Run(load_policy_tests(name), policy, (file,))
+            with _reading(name):
+                tests = load_policy_tests(name)
+            yield _Run(tests, policy, (file,))
         return
-    beside = (Path(file),) if holds_cases(file) else find_policy_tests(file)
+    beside = (Path(file),) if is_test_file(file) else find_policy_tests(file)
     if not beside:
-        load(file)  # What is wrong with the policy itself is worth more than that it has no cases.
-        raise PolicyCompileError(
-            f"It has no test cases: there is no {Path(file).stem}.test.yaml (or .yml, .json, "
-            ".toml) beside it; write one, or name the cases with --tests."
-        )
+        with _reading(file):
+            load(file)  # What is wrong with the policy is worth more than that it has no cases.
+        raise _Refused(file, [_NO_CASES.format(Path(file).stem)])
     for path in beside:
-        tests = load_policy_tests(path)
-        files = policy_files_of(tests)
-        if not holds_cases(file) and Path(file).resolve() not in [f.resolve() for f in files]:
-            raise PolicyCompileError(
-                f"The cases in {path} are about {' and '.join(map(str, files))}, not about this "
-                f"policy; ask it about them with --tests {path}."
-            )
-        yield _Run(tests, load_tested_policy(tests), tuple(map(str, files)))
+        with _reading(path):
+            tests = load_policy_tests(path)
+            files = policy_files_of(tests)
+        if path != Path(file) and Path(file).resolve() not in [each.resolve() for each in files]:
+            others = " and ".join(map(str, files))
+            raise _Refused(file, [_ABOUT_OTHERS.format(path, others)])
+        with _reading(*files):
+            tested = load_tested_policy(tests)
+        yield _Run(tests, tested, tuple(map(str, files)))
 
 
 def _report(run: _Run, options: argparse.Namespace) -> Report:
     from adjudge.analysis import measure_coverage, mutate_policy, run_policy_tests
     from adjudge.cli._test_report import Report
 
-    tested = run_policy_tests(run.policy, run.tests)
+    with _reading(run.tests.file or run.files[0]):
+        tested = run_policy_tests(run.policy, run.tests)
     coverage = None
     if options.coverage or options.fail_under is not None:
         coverage = measure_coverage(run.policy, tested)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_adjudge._settings import add_settings, least_coverage
+
 if TYPE_CHECKING:
     from pytest_adjudge._items import PolicyTestFile
 
-__all__ = ["pytest_addoption", "pytest_collect_file"]
+__all__ = ["pytest_addoption", "pytest_collect_file", "pytest_configure"]
 
 _SUFFIXES = (".test.yaml", ".test.yml", ".test.json", ".test.toml")
 # The key that every file of cases begins with; a file that does not have it is somebody else's.
@@ -24,22 +26,13 @@ _MOST_READ = 64 * 1024
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, and the keys of the configuration file that stand for them."""
-    group = parser.getgroup("adjudge", "test cases of policies")
-    group.addoption(
-        "--adjudge-coverage",
-        type=float,
-        metavar="PERCENT",
-        help="fail for each file of policy tests that covers less of its policy",
-    )
-    group.addoption(
-        "--adjudge-mutate",
-        action="store_true",
-        default=None,
-        help="fail for each file of policy tests that does not notice a mistake in its policy",
-    )
-    parser.addini("adjudge_coverage", "the same as --adjudge-coverage", default="")
-    parser.addini("adjudge_mutate", "the same as --adjudge-mutate", type="bool", default=False)
+    """Add the options."""
+    add_settings(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a percentage that is none before anything is collected."""
+    least_coverage(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PolicyTestFile | None:

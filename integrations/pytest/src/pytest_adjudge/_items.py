@@ -23,6 +23,7 @@ from adjudge.analysis import (
     mutate_policy,
     run_policy_tests,
 )
+from pytest_adjudge._settings import least_coverage, mutates
 
 __all__ = ["PolicyTestFile"]
 
@@ -47,32 +48,11 @@ class PolicyTestFile(pytest.File):
             raise self.CollectError(str(error)) from None
         for case in tests.cases:
             yield _CaseItem.of(self, case.name, policy, tests, case)
-        least = _least_coverage(self.config)
+        least = least_coverage(self.config)
         if least is not None:
             yield _CoverageItem.of(self, "[coverage]", policy, tests, least)
-        if _mutates(self.config):
+        if mutates(self.config):
             yield _MutationItem.of(self, "[mutation]", policy, tests, None)
-
-
-def _least_coverage(config: pytest.Config) -> float | None:
-    given = config.getoption("--adjudge-coverage")
-    if given is None:
-        written = str(config.getini("adjudge_coverage")).strip()
-        if not written:
-            return None
-        try:
-            given = float(written)
-        except ValueError:
-            given = -1.0
-    least = float(given)
-    if not 0 <= least <= 100:
-        raise pytest.UsageError("adjudge_coverage is a percentage, from 0 to 100.")
-    return least
-
-
-def _mutates(config: pytest.Config) -> bool:
-    given = config.getoption("--adjudge-mutate")
-    return bool(config.getini("adjudge_mutate") if given is None else given)
 
 
 class _PolicyItem(pytest.Item):
