@@ -16,7 +16,7 @@ from properties.policies import layered, policy_dicts
 
 from adjudge import PolicyCompileError, PolicyLayer, Verdict, allow, compile_policy, deny, evaluate
 from adjudge.analysis import diff
-from adjudge.analysis._diff import differing
+from adjudge.analysis._comparing.diff import differing
 
 BASE = rules(
     {"id": "no-delete", "match": {"tool": "delete_file"}, "decision": "deny"},

@@ -14,10 +14,10 @@ from properties.policies import VERDICTS, Layers, Policy, layered, policies
 
 from adjudge._types import ActionRequest
 from adjudge.analysis import lint
-from adjudge.analysis._conditions import ANY, ERROR, FALSE, TRUE
-from adjudge.analysis._formulas import Formulas
+from adjudge.analysis._linting.conditions import ANY, ERROR, FALSE, TRUE
+from adjudge.analysis._linting.formulas import Formulas
+from adjudge.analysis._linting.prover import Prover
 from adjudge.analysis._parts import part_of
-from adjudge.analysis._prover import Prover
 from adjudge.policy import compile_policy, evaluate
 from adjudge.policy._faults import Fault
 from adjudge.policy._match import Reading, compile_match

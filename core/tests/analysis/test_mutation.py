@@ -19,7 +19,7 @@ from adjudge.analysis import (
     read_policy_tests,
     run_policy_tests,
 )
-from adjudge.analysis._mutants import mutants_of
+from adjudge.analysis._testing.mutants import mutants_of
 from adjudge.policy._reading.source import read_policy
 
 

@@ -19,6 +19,7 @@ from adjudge import (
     PolicyLayer,
     Principal,
     RecordError,
+    ToolMetadata,
     Verdict,
     compile_policy,
     deny,
@@ -428,3 +429,24 @@ def test_arguments_that_nest_beyond_reading_are_unknown(tmp_path):
     path.write_bytes(path.read_bytes().replace(b'"deep":1', b'"deep":' + deep))
 
     assert ("args",) in only(read_log(path)).unknown
+
+
+def test_a_record_that_says_what_the_tool_declares_says_all(tmp_path):
+    """Then nothing but the time to the millisecond is unknown, and what was not said is plain."""
+    path = tmp_path / "x.jsonl"
+    record(path, ALL, [("x", {"a": 1, "b": 2})])
+    proposed, *rest = path.read_text().splitlines()
+    event = json.loads(proposed)
+    event["body"] |= {
+        "declared": {"cost": "high", "scope": ["read"]},
+        "given": ["a"],
+        "injected": {"tenant": "t"},
+        "extra": {"risk": 3},
+    }
+    path.write_text("\n".join([json.dumps(event), *rest, ""]))
+    call = only(read_log(path))
+
+    assert (("context", "timestamp"),) == call.unknown
+    assert ToolMetadata(cost="high", scope=("read",)) == call.request.declared
+    assert frozenset({"a"}) == call.request.given
+    assert ({"tenant": "t"}, {"risk": 3}) == (call.request.injected, call.request.context.extra)

@@ -16,7 +16,7 @@ from properties.calls import CHOICES, MISSING
 from adjudge import Principal, Verdict, compile_policy, evaluate
 from adjudge._values import canonical_json
 from adjudge.analysis import NothingToSuggest, read_log, replay, suggest
-from adjudge.analysis._writing import as_json_text, as_yaml_text
+from adjudge.analysis._recorded.writing import as_json_text, as_yaml_text
 from adjudge.testing import make_request
 
 SOMEBODY = Principal("user", "anonymous")

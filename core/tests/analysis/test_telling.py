@@ -12,8 +12,8 @@ from properties.policies import layered, policy_dicts
 from adjudge import Verdict, compile_policy, evaluate
 from adjudge._values import EMPTY, FrozenDict, OpaqueValue, canonical_json
 from adjudge.analysis import RecordedCall
-from adjudge.analysis._recorded import UNSAID, Place
-from adjudge.analysis._telling import Teller, Untold
+from adjudge.analysis._recorded.recorded import UNSAID, Place
+from adjudge.analysis._recorded.telling import Teller, Untold
 
 
 def hidden(request, names, *, unsaid):

@@ -6,40 +6,40 @@ function takes compiled policies and gives values; the commands of the same name
 
 from __future__ import annotations
 
-from adjudge.analysis._case_files import (
+from adjudge.analysis._comparing.diff import Difference, PolicyDifference, diff
+from adjudge.analysis._explaining.explain import explain
+from adjudge.analysis._explaining.explanation import (
+    ConditionAnswer,
+    Explanation,
+    LayerAnswer,
+    RuleAnswer,
+)
+from adjudge.analysis._linting.findings import FINDING_CODES, Finding
+from adjudge.analysis._linting.lint import lint
+from adjudge.analysis._recorded.log_files import LogFile
+from adjudge.analysis._recorded.recorded import RecordedCall, RecordedLog, read_log
+from adjudge.analysis._recorded.replay import Change, ReplayResult, UntoldCalls, replay
+from adjudge.analysis._recorded.suggest import NothingToSuggest, Suggestion, suggest
+from adjudge.analysis._recorded.telling import Untold
+from adjudge.analysis._schema import policy_schema
+from adjudge.analysis._testing.case_files import (
     find_policy_tests,
     is_test_file,
     load_policy_tests,
     load_tested_policy,
     policy_files_of,
 )
-from adjudge.analysis._case_reading import read_policy_tests
-from adjudge.analysis._case_running import CaseResult, PolicyTestReport, run_policy_tests
-from adjudge.analysis._cases import Expectation, PolicyCase, PolicyTests
-from adjudge.analysis._coverage import (
+from adjudge.analysis._testing.case_reading import read_policy_tests
+from adjudge.analysis._testing.case_running import CaseResult, PolicyTestReport, run_policy_tests
+from adjudge.analysis._testing.cases import Expectation, PolicyCase, PolicyTests
+from adjudge.analysis._testing.coverage import (
     ConditionCoverage,
     Coverage,
     RuleCoverage,
     measure_coverage,
 )
-from adjudge.analysis._diff import Difference, PolicyDifference, diff
-from adjudge.analysis._explain import explain
-from adjudge.analysis._explanation import (
-    ConditionAnswer,
-    Explanation,
-    LayerAnswer,
-    RuleAnswer,
-)
-from adjudge.analysis._findings import FINDING_CODES, Finding
-from adjudge.analysis._lint import lint
-from adjudge.analysis._log_files import LogFile
-from adjudge.analysis._mutants import MUTANT_KINDS, Mutant
-from adjudge.analysis._mutation import MutantResult, MutationReport, mutate_policy
-from adjudge.analysis._recorded import RecordedCall, RecordedLog, read_log
-from adjudge.analysis._replay import Change, ReplayResult, UntoldCalls, replay
-from adjudge.analysis._schema import policy_schema
-from adjudge.analysis._suggest import NothingToSuggest, Suggestion, suggest
-from adjudge.analysis._telling import Untold
+from adjudge.analysis._testing.mutants import MUTANT_KINDS, Mutant
+from adjudge.analysis._testing.mutation import MutantResult, MutationReport, mutate_policy
 
 __all__ = [
     "CaseResult",

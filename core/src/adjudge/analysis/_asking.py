@@ -1,7 +1,8 @@
 """Ask a policy about a request as a guard would: with the paths that `under` reads resolved.
 
-What a path resolves to is worked out from its text, since no file is touched here; what the request
-brings with it counts first. Where a rewrite brings new paths, the policy is asked again (clause 19).
+What a path resolves to is worked out from its text, since no file is touched here; what the
+request brings with it counts first. Where a rewrite brings new paths, the policy is asked again
+(clause 19).
 """
 
 from __future__ import annotations

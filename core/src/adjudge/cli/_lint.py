@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def _lint(options: argparse.Namespace) -> int:
     from adjudge.analysis import FINDING_CODES
-    from adjudge.analysis._tool_lists import load_tools
+    from adjudge.analysis._linting.tool_lists import load_tools
 
     unknown = sorted(set(options.ignore) - FINDING_CODES.keys())
     if unknown:

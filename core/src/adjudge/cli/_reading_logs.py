@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from adjudge.analysis import LogFile, RecordedLog
-    from adjudge.analysis._log_files import Progress
+    from adjudge.analysis._recorded.log_files import Progress
 
 __all__ = ["add_log_options", "describe_files", "files_to_json", "open_logs"]
 

@@ -104,7 +104,7 @@ def _report(
 
 
 def _change_in_words(change: Change, names: RuleNames) -> list[str]:
-    from adjudge.analysis._recorded import RecordedCall
+    from adjudge.analysis._recorded.recorded import RecordedCall
     from adjudge.analysis._wording import as_json, call_in_words, cut
 
     def example(call: RecordedCall) -> str:

@@ -97,7 +97,7 @@ def _suggest(options: argparse.Namespace) -> int:
 
 def _text(found: Suggestion, path: str | None) -> str:
     """Write the policy in the form of the file; without one in YAML, where it can be read here."""
-    from adjudge.analysis._writing import as_json_text, as_yaml_text
+    from adjudge.analysis._recorded.writing import as_json_text, as_yaml_text
 
     readable = importlib.util.find_spec("yaml") is not None
     if (path is None and not readable) or (path is not None and path.endswith(".json")):

@@ -14,7 +14,7 @@ from adjudge.analysis import (
     MutationReport,
     PolicyTestReport,
 )
-from adjudge.analysis._cases import spot
+from adjudge.analysis._testing.cases import spot
 from adjudge.analysis._wording import call_to_json
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle
 from adjudge.policy._model import Place

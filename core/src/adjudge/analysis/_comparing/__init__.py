@@ -1,0 +1,1 @@
+"""Diff: calls on which two policies decide otherwise."""

@@ -1,0 +1,1 @@
+"""Explain: a decision taken apart, each answer from the engine itself."""

@@ -1,0 +1,1 @@
+"""Recorded logs: reading them, replaying them, and what policy they suggest."""

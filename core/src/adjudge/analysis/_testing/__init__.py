@@ -1,0 +1,1 @@
+"""Test cases of policies: reading and running them, coverage, mutants."""
