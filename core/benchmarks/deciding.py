@@ -1,9 +1,9 @@
 """What a decision costs, here and elsewhere, as the number of rules grows.
 
 `python core/benchmarks/deciding.py` prints a table; with `--json docs/reference/speed.json` the
-figures are put there, for `python tests/repo/_speed.py` to make the page of. Each peer is checked
-for the right answers first and then timed side by side with the floor and with Adjudge, in this
-process: the ratios hold on a busy machine, the microseconds only on this one.
+figures are put there after each size, for `python tests/repo/_speed.py` to make the page of. Each
+peer is checked for the right answers first and then timed side by side with the floor and with
+Adjudge, in this process: the ratios hold on a busy machine, the microseconds only on this one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from peers import PEERS, Ask, Peer, call_of, call_of_none, call_of_unnamed, call
 from timing import quiet_collector, side_by_side
 
 Call = tuple[str, dict[str, Any]]
+Builds = dict[str, tuple[int, float] | str]
+"""Of each peer the last size that was built and its seconds, or why it refused."""
 SIZES = (10, 1_000, 10_000, 100_000)
 OURS = ("floor", "Adjudge")
 # Building for more rules is not tried where it can be foreseen to take longer, nor is timing a
@@ -40,13 +42,25 @@ def main() -> None:
     options = _options()
     chosen = [peer for peer in PEERS if peer.name in OURS or peer.name in options.peers]
     found: dict[str, Any] = {"sizes": {}, **_circumstances(chosen)}
-    builds: dict[str, tuple[int, float]] = {}
+    builds: Builds = {}
     for size in options.sizes:
         found["sizes"][str(size)] = _at(size, chosen, builds)
-    if options.json is not None:
-        report = json.loads(options.json.read_text("utf-8")) if options.json.exists() else {}
-        report["deciding"] = found
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        if options.json is not None:
+            _keep(found, options.json)
+
+
+def _keep(found: Mapping[str, Any], path: Path) -> None:
+    """Put the figures into the report; what it has of other sizes and peers stays."""
+    report = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    kept = report.get("deciding", {"peers": {}, "sizes": {}})
+    peers = {**kept["peers"], **found["peers"]}
+    sizes = {
+        size: {**kept["sizes"].get(size, {}), **found["sizes"].get(size, {})}
+        for size in sorted({*kept["sizes"], *found["sizes"]}, key=int)
+    }
+    in_order = {peer.name: peers[peer.name] for peer in PEERS if peer.name in peers}
+    report["deciding"] = {**found, "peers": in_order, "sizes": sizes}
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:
@@ -70,9 +84,9 @@ def _circumstances(peers: list[Peer]) -> dict[str, Any]:
     }
 
 
-def _at(size: int, peers: list[Peer], builds: dict[str, tuple[int, float]]) -> dict[str, Any]:
+def _at(size: int, peers: list[Peer], builds: Builds) -> dict[str, Any]:
     """Measure every peer at one size, and print a line for each."""
-    ours = {peer.name: _built(peer, size, builds)[0] for peer in peers if peer.name in OURS}
+    ours = {peer.name: _built(peer, size, builds) for peer in peers if peer.name in OURS}
     print(f"\n{size} rules\n", file=sys.stderr)
     print("| decider | meets the last, us | times the floor | meets none, us | times the floor |")
     print("|---|---|---|---|---|")
@@ -87,16 +101,14 @@ def _at(size: int, peers: list[Peer], builds: dict[str, tuple[int, float]]) -> d
 
 
 def _compared(
-    peer: Peer, size: int, ours: Mapping[str, Ask], builds: dict[str, tuple[int, float]]
+    peer: Peer, size: int, ours: Mapping[str, tuple[Ask, float]], builds: Builds
 ) -> dict[str, Any]:
     """Time one peer beside the floor and Adjudge."""
-    ask, seconds = _built(peer, size, builds) if peer.name not in ours else (ours[peer.name], None)
+    ask, seconds = ours.get(peer.name) or _built(peer, size, builds)
     _check(peer, ask, size)
-    figures: dict[str, Any] = {
-        "build_seconds": builds[peer.name][1] if seconds is None else seconds
-    }
+    figures: dict[str, Any] = {"build_seconds": seconds}
     for kind, call, own in _calls(peer, size):
-        beside = {name: our(*call) for name, our in ours.items()}
+        beside = {name: our(*call) for name, (our, _) in ours.items()}
         with quiet_collector():
             timings = side_by_side({**beside, peer.name: ask(*own)})
         figures[kind] = {
@@ -118,10 +130,13 @@ def _calls(peer: Peer, size: int) -> Iterator[tuple[str, Call, Call]]:
         yield "unnamed", call_of_unnamed(), call_of_unnamed()
 
 
-def _built(peer: Peer, size: int, builds: dict[str, tuple[int, float]]) -> tuple[Ask, float]:
+def _built(peer: Peer, size: int, builds: Builds) -> tuple[Ask, float]:
     """Build a peer for so many rules, unless that would take too long or the peer refuses."""
-    if peer.name in builds:
-        smaller, seconds = builds[peer.name]
+    known = builds.get(peer.name)
+    if isinstance(known, str):
+        raise Refused(known)
+    if known is not None:
+        smaller, seconds = known
         expected = seconds * size / smaller
         if expected > LONGEST_BUILD:
             raise Refused(f"building would take over {expected:.0f} s")
@@ -129,7 +144,8 @@ def _built(peer: Peer, size: int, builds: dict[str, tuple[int, float]]) -> tuple
     try:
         ask = peer.build(size)
     except Exception as error:
-        raise Refused(f"{type(error).__name__}: {str(error)[:100]}") from error
+        builds[peer.name] = f"{type(error).__name__}: {str(error)[:100]}"
+        raise Refused(builds[peer.name]) from error
     seconds = time.process_time() - begin
     builds[peer.name] = size, seconds
     return ask, seconds

@@ -234,6 +234,16 @@ def _edictum(size: int) -> Ask:
     return lambda tool, args: partial(guard.evaluate, tool, dict(args))
 
 
+_ACS_MANIFEST = """agent_control_specification_version: 0.4.0-alpha.1
+policies:
+  limits: {type: rego, bundle: ./limits, query: data.limits.verdict}
+intervention_points:
+  pre_tool_call:
+    policy_target: $.tool_call.args
+    tool_name_from: $.tool_call.name
+    policy: {id: limits}
+tools:
+"""
 _ACS_POLICY = """package limits
 import rego.v1
 default verdict := {"decision": "deny"}
@@ -249,34 +259,18 @@ def _acs(size: int) -> Ask:
     from agent_control_spec import DEFAULT_LIMITS, ActivatedPolicy
     from agent_hooks import AgentContextBuilder
 
-    tools = [f"t{each}" for each in range(size)]
-    manifest = {
-        "agent_control_specification_version": "0.4.0-alpha.1",
-        "policies": {"limits": {"type": "rego", "query": "data.limits.verdict"}},
-        "intervention_points": {
-            "pre_tool_call": {
-                "policy_target": "$.tool_call.args",
-                "tool_name_from": "$.tool_call.name",
-                "policy": {"id": "limits"},
-            }
-        },
-        "tools": {tool: {"type": "Tool", "id": tool} for tool in [*tools, "none"]},
-    }
+    tools = "".join(f"  t{each}: {{type: Tool, id: t{each}}}\n" for each in range(size))
     table = {f"t{each}": {"limit": _limit(each), "pattern": _pattern(each)} for each in range(size)}
-    # A list of the tools is asked for, and its bounds are for one written by hand.
-    bounds = {
-        name: 10**9 for name in DEFAULT_LIMITS if name.startswith(("max_manifest", "max_merg"))
-    }
-    policy = ActivatedPolicy.from_memory(
-        json.dumps(manifest),
-        {
-            "limits": {
-                "modules": {"limits.rego": _ACS_POLICY},
-                "data": [{"mount": ["table"], "document": table}],
-            }
-        },
-        limits=bounds,
-    )
+    # It wants a list of the tools, and its bounds are for one written by hand.
+    bounds = ("max_merged_manifest_bytes", "max_manifest_nodes", "max_manifest_events")
+    limits = {**DEFAULT_LIMITS, **dict.fromkeys(bounds, 10**9)}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "limits").mkdir()
+        Path(folder, "limits", "limits.rego").write_text(_ACS_POLICY, "utf-8")
+        Path(folder, "limits", "data.json").write_text(json.dumps({"table": table}), "utf-8")
+        manifest = Path(folder, "manifest.yaml")
+        manifest.write_text(f"{_ACS_MANIFEST}{tools}  none: {{type: Tool, id: none}}\n", "utf-8")
+        policy = ActivatedPolicy(str(manifest), limits=limits)
     builder = AgentContextBuilder(agent_id="a", framework="bench", session_id="s")
 
     def ask(tool: str, args: Mapping[str, Any]) -> Callable[[], object]:

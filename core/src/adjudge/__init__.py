@@ -24,7 +24,9 @@ from adjudge._executors.routing import (
 from adjudge._ledger.entries import Ledger, MemoryLedger
 from adjudge._ledger.sqlite import SQLiteLedger
 from adjudge._record.chain import hash_chained_sink
+from adjudge._record.checkpoints import Checkpoint
 from adjudge._record.redaction import Redactor, default_redactor, no_redaction
+from adjudge._record.signing import new_signing_key
 from adjudge._record.sinks import (
     Sink,
     callback_sink,
@@ -35,6 +37,7 @@ from adjudge._record.sinks import (
     stdout_sink,
 )
 from adjudge._record.verification import VerifyResult, verify_chain
+from adjudge._record.vouching import sign_checkpoint
 from adjudge._types import (
     ActionRequest,
     ActionResult,
@@ -100,6 +103,7 @@ __all__ = [
     "CallContext",
     "CancelToken",
     "Cancelled",
+    "Checkpoint",
     "Combiner",
     "Decision",
     "EphemeralLedgerWarning",
@@ -152,12 +156,14 @@ __all__ = [
     "last_layer_wins",
     "load_policy_file",
     "multi_sink",
+    "new_signing_key",
     "no_redaction",
     "noop_sink",
     "pause_approval",
     "required_sink",
     "route_executor",
     "shadow",
+    "sign_checkpoint",
     "stdout_sink",
     "strict_overrides_loose",
     "subprocess_executor",

@@ -1,38 +1,30 @@
 """Quicker ways to make the frozen values of which every governed call makes several.
 
-The `__init__` of a frozen dataclass goes around its own `__setattr__` for each field. These set the
-fields of an open twin, and then make it the frozen one: the same value in a third of the time.
-Arguments are given by position, all of them.
+The `__init__` of a frozen dataclass goes around its own `__setattr__` for each field. An open twin
+has plain ones, given by position and all of them; once its `__class__` is the frozen one it is
+that value, made in a third of the time:
+
+    made = OpenResult(True, 7, None, "", 0.1, ())
+    made.__class__ = ActionResult
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, make_dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from adjudge._types import ActionRequest, ActionResult, AuditEvent, ExecutionContext, GovernedCall
 
-__all__ = ["new_call", "new_context", "new_event", "new_request", "new_result"]
-
-T = TypeVar("T")
+__all__ = ["OpenCall", "OpenContext", "OpenEvent", "OpenRequest", "OpenResult"]
 
 
-def _maker(frozen: type[T]) -> Callable[..., T]:
-    names = [item.name for item in fields(frozen)]  # type: ignore[arg-type]
-    twin: Any = make_dataclass(frozen.__name__, names, slots=True)
-
-    def make(*values: Any) -> T:
-        made: Any = twin(*values)
-        made.__class__ = frozen
-        found: T = made
-        return found
-
-    return make
+def _open(frozen: type[Any]) -> Any:
+    """Give a dataclass with the same fields, and so the same layout, whose fields can be set."""
+    return make_dataclass(frozen.__name__, [item.name for item in fields(frozen)], slots=True)
 
 
-new_call = _maker(GovernedCall)
-new_context = _maker(ExecutionContext)
-new_event = _maker(AuditEvent)
-new_request = _maker(ActionRequest)
-new_result = _maker(ActionResult)
+OpenCall = _open(GovernedCall)
+OpenContext = _open(ExecutionContext)
+OpenEvent = _open(AuditEvent)
+OpenRequest = _open(ActionRequest)
+OpenResult = _open(ActionResult)

@@ -314,3 +314,21 @@ async def test_an_evaluate_that_raises_denies(bench, check):
     assert bench.ran == []
     assert bench.terminals == ["action.denied"]
     assert "broken" in bench.body("policy.evaluated")["reason"]
+
+
+def test_an_interrupt_while_the_ending_is_made_costs_no_ending(bench):
+    """Law 7: Ctrl-C after the body leaves the record closed, once, with what the body came to."""
+    interrupted = []
+
+    def redact(body):
+        if "duration_ms" in body and not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return body
+
+    guard = bench.guard({"decision": "allow"}, redact=redact)
+    with pytest.raises(KeyboardInterrupt):
+        guard.check_sync("note", {"text": "x"})
+
+    assert interrupted
+    assert bench.terminals == ["action.completed"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
-from asking import call, policy, rule
+from asking import answer, call, decide, policy, rule
 
 from adjudge._types import ToolMetadata
-from adjudge.policy import compile_policy, evaluate
+from adjudge.policy import _defaults, compile_policy, evaluate
 
 
 def asked(bundle, request):
@@ -119,3 +121,53 @@ def test_a_default_goes_by_what_the_tool_says_of_itself_now():
     assert ("<default:on_missing_shadow>",) == by_default(ToolMetadata(reversible=False))
     assert ("<default:on_missing_shadow>",) == by_default(None)
     assert ("<default:on_no_match>",) == by_default(ToolMetadata())
+
+
+def test_what_is_kept_of_defaults_makes_room(monkeypatch):
+    """Past the greatest number of names the oldest ones are forgotten, and made again."""
+    monkeypatch.setattr(_defaults, "_MOST_KEPT", 2)
+    bundle = policy()
+    first = evaluate(bundle, call(tool="a"))
+
+    for tool in ("b", "c"):
+        evaluate(bundle, call(tool=tool))
+
+    assert first == evaluate(bundle, call(tool="a"))
+    assert first is not evaluate(bundle, call(tool="a"))
+
+
+@pytest.mark.parametrize("keys", list(permutations(("x", "y", "z"))))
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({"x": "no number", "y": 1, "z": 9}, "false"),
+        ({"x": "no number", "y": 9, "z": 9}, "error"),
+        ({"x": "no number", "y": "none", "z": 9}, "error"),
+        ({"x": 9, "y": 9, "z": 9}, "true"),
+        ({"x": 9, "y": 9}, "false"),
+    ],
+)
+def test_tests_of_arguments_follow_kleene_in_every_order(keys, args, expected):
+    """Clause 6: whether two or three stand together, one that is false settles it."""
+    by_key = {f"args.{key}.gt": 5 for key in keys}
+
+    assert expected == answer(by_key, args)
+    if "z" in args:
+        assert expected == answer({path: 5 for path in by_key if path != "args.z.gt"}, args)
+
+
+def test_the_same_of_two_errors_is_reported_in_every_order():
+    """Clause 6: which of two errors is reported does not hang on the order of the tests."""
+    args = {"x": "no number", "y": [1]}
+    one = decide(rule(match={"args.x.gt": 5, "args.y.gt": 5}), args=args)
+    other = decide(rule(match={"args.y.gt": 5, "args.x.gt": 5}), args=args)
+
+    assert one == other
+
+
+def test_a_subject_that_no_engine_searches_is_an_error():
+    """Clause 11: a text beyond the bound of a pattern that RE2 does not have is an error."""
+    match = {"args.x.matches": "foo.*bar(?!x)"}
+
+    assert "true" == answer(match, {"x": "foobar"})
+    assert "error" == answer(match, {"x": "foobar" + "y" * 5000})

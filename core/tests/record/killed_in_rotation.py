@@ -1,12 +1,14 @@
 """A writer that is killed at each line of code that a rotation runs; run as a script by the tests.
 
-Argument: path. Each time the record is brought to its size, a forked writer is killed at the next
-line, the record is verified, and another writer goes on. Prints how many were killed, in how many
-cases the full file had two names then, and how many events were taken.
+Argument: a folder. For each line of code a record is made and brought to its size, a forked writer
+is killed when it comes to that line, the record is verified, two other writers go on, and it is
+verified again. Prints how often a writer was killed, and in how many cases the full file had two
+names then.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -19,7 +21,7 @@ from adjudge._record.chain import hash_chained_sink
 from adjudge._record.verification import verify_chain
 from adjudge._types import AuditEvent
 
-SIZE = 900
+SIZE = 400
 OURS = str(Path(adjudge._record.__file__).parent)
 
 
@@ -43,30 +45,51 @@ def killed(path, lines):
 
         sink = hash_chained_sink(path, rotate_bytes=SIZE)
         sys.settrace(trace)
-        sink(event("victim", lines))
+        sink(event("victim", 0))
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
-def main() -> None:
-    """Go through all lines."""
-    path = Path(sys.argv[1])
+def go_through(path, lines):
+    """Kill a writer at one line; say whether it was, and whether the full file had two names."""
+    path.parent.mkdir()
     # One writer does not know that the record is rotated.
     writers = [hash_chained_sink(path), hash_chained_sink(path, rotate_bytes=SIZE)]
-    taken = two_names = 0
+    for seq in (0, 1):
+        writers[0](event("other", seq))
+    died = killed(path, lines)
+    two_names = path.stat().st_nlink > 1
+    result = verify_chain(path)
+    assert result.intact, (lines, result)
+    for seq in (2, 3):
+        writers[(seq + lines) % 2](event("other", seq))
+    result = verify_chain(path)
+    assert result.intact, (lines, result)
+    written = [
+        json.loads(line)
+        for file in result.files
+        for line in Path(file).read_bytes().splitlines()
+        if not line.endswith(b"\x18")
+    ]
+    seen = [record["seq"] for record in written if record["correlation_id"] == "other"]
+    assert seen == [0, 1, 2, 3], (lines, seen)
+    full = list(path.parent.glob("audit.0*.jsonl"))
+    assert full, lines
+    assert len(full) == len({file.stat().st_ino for file in full}), lines
+    assert not path.with_name(".audit.jsonl.next").exists(), lines
+    return died, two_names
+
+
+def main() -> None:
+    """Go through all lines."""
+    kills = with_two_names = 0
     for lines in count():
-        while not path.exists() or path.stat().st_size < SIZE:
-            writers[0](event("other", taken))
-            taken += 1
-        died = killed(path, lines)
-        two_names += path.stat().st_nlink > 1
-        result = verify_chain(path)
-        assert result.intact, (lines, result)
-        writers[lines % 2](event("other", taken))
-        taken += 1
+        died, two_names = go_through(Path(sys.argv[1]) / str(lines) / "audit.jsonl", lines)
         if not died:
             break
-    print(lines, two_names, taken)
+        kills += 1
+        with_two_names += two_names
+    print(kills, with_two_names)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from adjudge import ToolGuard, ToolSet, compile_policy, tool
+from adjudge import CallContext, Principal, ToolGuard, ToolSet, compile_policy, tool
+from adjudge._arguments.proposal import ProposedCall
 from adjudge._record import keptfile
 from adjudge._record.chain import hash_chained_sink
 from adjudge._record.keptfile import KeptFile, is_local
-from adjudge._record.recorder import Recorder
+from adjudge._record.recorder import PromptSink, Recorder
 from adjudge._record.sinks import jsonl_sink, required_sink
 from adjudge._record.verification import verify_chain
 from adjudge.errors import RecordError
@@ -168,6 +169,27 @@ def test_a_pipe_without_a_reader_is_bounded(event, tmp_path):
     assert [0, 1] == [json.loads(line)["seq"] for line in found]
 
 
+def test_who_reads_a_pipe_sees_no_end_before_an_event(event, tmp_path, monkeypatch):
+    """Nobody opens a pipe only to find out what it is."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found, opened = [], []
+    open_file = os.open
+
+    def noted(path, *args, **kwargs):
+        opened.append(str(path))
+        return open_file(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", noted)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    Recorder([jsonl_sink(pipe)]).emit_sync(event(7))
+    reader.join(10)
+
+    assert [7] == [json.loads(text)["seq"] for text in found]
+    assert str(pipe) not in opened
+
+
 def test_a_file_that_was_moved_away_is_not_written_to(event, record):
     """The very next event begins a chain of its own at the path."""
     recorder = Recorder([hash_chained_sink(record)])
@@ -179,6 +201,58 @@ def test_a_file_that_was_moved_away_is_not_written_to(event, record):
 
     assert [[1], [2], [3]] == [seqs(old), seqs(new), seqs(record)]
     assert all(verify_chain(path).intact for path in (old, new, record))
+
+
+def test_a_file_that_was_replaced_is_not_written_to(event, record):
+    """Where another writer has begun a new file at the path, the chain of that one goes on."""
+    recorder = Recorder([hash_chained_sink(record)])
+    recorder.emit_sync(event(1))
+    old = record.rename(record.with_suffix(".1"))
+    hash_chained_sink(record)(event(2))
+    recorder.emit_sync(event(3))
+
+    assert [[1], [2, 3]] == [seqs(old), seqs(record)]
+    assert verify_chain(record).intact
+
+
+class Slow(PromptSink):
+    """A sink that declines the first event, and then blocks its lane while its gate is shut."""
+
+    def __init__(self):
+        self.seen = []
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def __call__(self, event):
+        """Take an event, once the gate is open."""
+        self.entered.set()
+        self.gate.wait(10)
+        self.seen.append(event.seq)
+
+    def take_at_once(self, offer):
+        """Take all but the very first."""
+        if self.entered.is_set():
+            self.seen.extend(event.seq for event in offer.events)
+            offer.taken = True
+
+
+@pytest.mark.parametrize("timeout_seconds", [SHORT, 10])
+def test_no_event_overtakes_one_that_waits(event, timeout_seconds):
+    """While the lane is at work, or late, events queue behind it."""
+    sink = Slow()
+    recorder = Recorder([sink], timeout_seconds=timeout_seconds)
+    emitters = []
+    for seq in range(3):
+        emitters.append(threading.Thread(target=recorder.emit_sync, args=(event(seq),)))
+        emitters[-1].start()
+        assert sink.entered.wait(10)
+        until(lambda: sink.seen or len(recorder._lanes[0]._jobs) == len(emitters) - 1)
+    sink.gate.set()
+    for emitter in emitters:
+        emitter.join(10)
+    until(lambda: len(sink.seen) == 3)
+    recorder.emit_sync(event(3))
+
+    assert [0, 1, 2, 3] == sink.seen
 
 
 def test_writers_in_turn_make_one_chain(event, record):
@@ -301,6 +375,19 @@ def test_only_regular_files_of_this_machine_are_local(tmp_path):
     assert [True, False, False] == found
 
 
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_file_that_is_not_local_is_opened_by_the_lane_alone(event, record, make, monkeypatch):
+    """What may be on a network hangs nobody but the lane, and is not asked about twice."""
+    asked = []
+    monkeypatch.setattr(keptfile, "is_local", lambda fd: asked.append(threading.current_thread()))
+    recorder = Recorder([make(record)])
+    for seq in range(3):
+        recorder.emit_sync(event(seq))
+
+    assert [0, 1, 2] == seqs(record)
+    assert 1 == len(asked)
+
+
 def test_a_path_that_cannot_be_opened_is_left_to_the_lane(tmp_path):
     """Whoever waits for it learns why it cannot be."""
     assert KeptFile(tmp_path / "missing" / "audit.jsonl").ready(lock=True) is None
@@ -377,3 +464,51 @@ async def test_a_proposal_is_on_record_before_a_path_is_resolved(tmp_path, recor
 
     assert "step.proposed" in seen
     assert "policy.evaluated" not in seen
+
+
+async def test_a_proposal_is_on_record_before_the_framework_refuses_it(record):
+    """Arguments that get no verdict are the framework's to answer, which is code of others."""
+    seen = []
+
+    async def execute(effective):
+        seen.extend(json.loads(line)["kind"] for line in record.read_bytes().splitlines())
+        raise ValueError("no such number")
+
+    guard = ToolGuard(policy=compile_policy(ALLOW), sinks=[hash_chained_sink(record)])
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    call = ProposedCall("count", {"n": "many"}, schema=schema, schema_is_enforced=True)
+    with pytest.raises(ValueError, match="no such number"):
+        await guard.govern_call(call, execute)
+
+    assert ["step.proposed"] == seen
+
+
+async def test_calls_that_a_rule_decides_alike_have_each_their_own_judgment(record):
+    """What is the same for many calls is kept, and what is not is of the call."""
+
+    @tool()
+    async def first() -> None:
+        """Do nothing."""
+
+    @tool()
+    async def second() -> None:
+        """Do nothing."""
+
+    guard = ToolGuard(
+        policy=compile_policy(ALLOW),
+        tools=ToolSet.from_functions(first, second),
+        sinks=[hash_chained_sink(record)],
+    )
+    who = Principal("user", "ana")
+    for name in ("first", "second", "first"):
+        for place in ("dev", "prod"):
+            await guard.check(name, {}, context=lambda place=place: CallContext(who, place))
+    judged = [
+        (line["body"]["tool"], line["body"]["environment"])
+        for line in map(json.loads, record.read_bytes().splitlines())
+        if line["kind"] == "policy.evaluated"
+    ]
+
+    assert judged == [
+        (name, place) for name in ("first", "second", "first") for place in ("dev", "prod")
+    ]

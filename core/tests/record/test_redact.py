@@ -8,10 +8,12 @@ import time
 from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adjudge._record.redaction import REDACTED, apply_redactor, default_redactor, no_redaction
 from adjudge._record.secrets import is_secret_name, redact_text
-from adjudge._values import digest, freeze_object
+from adjudge._values import digest, freeze, freeze_object
 
 SECRETS = ("s3cr3t-a", "s3cr3t-b", "s3cr3t-c", "s3cr3t-d", "s3cr3t-e", "s3cr3t-f")
 
@@ -348,3 +350,61 @@ def test_a_text_in_place_of_a_list_is_refused(setting):
     """Taken letter by letter, `names="ssn"` would take nothing out of the record."""
     with pytest.raises(TypeError, match=rf"{setting} is the text 'ssn'; write \['ssn'\]"):
         default_redactor(**{setting: "ssn"})
+
+
+NAMES = st.sampled_from(
+    ["text", "amount", "name", "value", "header", "password", "apiKey", "max_tokens", "auth", "ssn"]
+)
+TEXTS = st.sampled_from(
+    [
+        "",
+        "plain",
+        "two words",
+        "--token",
+        "Authorization",
+        "a=b",
+        "token=t0p",
+        "sk-0123456789abcdefgh",
+    ]
+)
+BODIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, BODIES, max_size=3))
+def test_what_is_frozen_is_redacted_as_what_is_not(body):
+    """A body that is looked through quickly loses what one that is rebuilt does."""
+    redact = default_redactor(names=["ssn"], digests=False)
+    frozen = {name: freeze(value) for name, value in body.items() if _is_finite(value)}
+    plain = {name: body[name] for name in frozen}
+
+    assert apply_redactor(redact, frozen) == redact(plain) == apply_redactor(redact, plain)
+
+
+def _is_finite(value):
+    """Whether a value can be frozen."""
+    return "Infinity" not in json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"password": "x"},
+        {"a": {"api_key": "x"}},
+        {"a": [{"ssn": "x"}]},
+        {"a": ["--password", "x"]},
+        {"a": ["Authorization", "x"]},
+        {"a": {"name": "Authorization", "value": "x"}},
+        {"a": "token=x"},
+        {"a": ["b", "c", "token=x"]},
+    ],
+)
+def test_one_secret_among_frozen_arguments_is_found(args):
+    """Nothing that hides a secret passes for a body that shows none."""
+    redacted = apply_redactor(default_redactor(names=["ssn"]), {"args": freeze_object(args)})
+
+    assert '"x"' not in json.dumps(redacted)
+    assert "=x" not in json.dumps(redacted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 import sys
 import threading
@@ -35,6 +34,11 @@ def lines_of(*files):
         for line in file.read_bytes().splitlines()
         if not line.endswith(b"\x18")
     ]
+
+
+def refuse(*args, **kwargs):
+    """Stand for a system call that is not permitted."""
+    raise OSError(1, "Operation not permitted")
 
 
 def test_a_full_file_gets_a_number_and_the_path_is_the_newest(event, record):
@@ -151,10 +155,24 @@ def test_a_name_that_is_taken_is_left_alone(event, record):
     assert [1] == [line["seq"] for line in lines_of(record.with_name("audit.000002.jsonl"))]
 
 
+def test_what_a_crash_left_of_a_rotation_is_taken_up(event, record):
+    """A number that the full file has already is its number; half a new file is no hindrance."""
+    sink = hash_chained_sink(record, rotate_bytes=1)
+    sink(event(1))
+    record.with_name("audit.000001.jsonl").hardlink_to(record)
+    half = record.with_name(".audit.jsonl.next")
+    half.write_text("half")
+    sink(event(2))
+
+    assert ["audit.000001.jsonl"] == [file.name for file in numbered(record)]
+    assert not half.exists()
+    assert (True, 3) == (verify_chain(record).intact, verify_chain(record).lines)
+
+
 @pytest.mark.parametrize("torn", [b'{"body":{"a', b'{"body":{"a\0\0\0'])
 def test_a_torn_end_is_vouched_for_before_the_file_is_left(event, record, torn):
     """What a crash left at the end of a full file stays in it, with its voucher."""
-    sink = hash_chained_sink(record, rotate_bytes=300)
+    sink = hash_chained_sink(record, rotate_bytes=200)
     sink(event(1))
     with record.open("ab") as file:
         file.write(torn)
@@ -169,10 +187,10 @@ def test_a_torn_end_is_vouched_for_before_the_file_is_left(event, record, torn):
 
 def test_an_end_without_its_newline_is_ended_before_the_file_is_left(event, record):
     """A last line that lacks its newline alone is a whole record, and is counted."""
-    sink = hash_chained_sink(record, rotate_bytes=300)
+    sink = hash_chained_sink(record, rotate_bytes=200)
     sink(event(1))
     record.write_bytes(record.read_bytes()[:-1])
-    hash_chained_sink(record, rotate_bytes=100)(event(2))
+    sink(event(2))
     result = verify_chain(record)
 
     assert (True, 3, ()) == (result.intact, result.lines, result.residue)
@@ -181,7 +199,7 @@ def test_an_end_without_its_newline_is_ended_before_the_file_is_left(event, reco
 
 def test_a_modified_end_is_not_hidden_by_rotation(event, record):
     """Tampering with the full file shows where it was done."""
-    sink = hash_chained_sink(record, rotate_bytes=300)
+    sink = hash_chained_sink(record, rotate_bytes=200)
     sink(event(1))
     sink(event(2))
     full = numbered(record)[0]
@@ -216,20 +234,23 @@ def test_a_link_to_the_record_stays_one(event, record, tmp_path):
 
 
 def test_a_file_that_cannot_be_rotated_grows_and_loses_nothing(event, record, monkeypatch, caplog):
-    """Where the file system has no hard links, the record goes on, and the log says so once."""
+    """Where the file system has no hard links, the record goes on, and the log says so.
 
-    def refuse(*args, **kwargs):
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(_rotation.os, "link", refuse)
-    sink = hash_chained_sink(record, rotate_bytes=1)
-    with caplog.at_level(logging.ERROR, "adjudge"):
-        for seq in range(4):
+    It is tried again when the file has grown by as much once more, and then works if it can.
+    """
+    sink = hash_chained_sink(record, rotate_bytes=600)
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR, "adjudge"):
+        patch.setattr(_rotation.os, "link", refuse)
+        for seq in range(5):
             sink(event(seq))
+    tried = caplog.text.count("cannot be rotated")
+    for seq in range(5, 9):
+        sink(event(seq))
     result = verify_chain(record)
 
-    assert (True, 4) == (result.intact, result.lines)
-    assert 1 == caplog.text.count("cannot be rotated")
+    assert 1 == tried
+    assert (True, 12) == (result.intact, result.lines)
+    assert [6, 2, 2] == [len(lines_of(file)) for file in numbered(record)]
 
 
 def test_a_torn_end_is_vouched_for_once_where_rotation_fails(event, record, monkeypatch):
@@ -238,7 +259,7 @@ def test_a_torn_end_is_vouched_for_once_where_rotation_fails(event, record, monk
     sink(event(1))
     with record.open("ab") as file:
         file.write(b'{"body":{')
-    monkeypatch.setattr(_rotation.Path, "replace", lambda *a: (_ for _ in ()).throw(OSError(28)))
+    monkeypatch.setattr(_rotation.Path, "replace", refuse)
     sink(event(2))
     result = verify_chain(record)
 
@@ -305,22 +326,15 @@ def test_many_processes_that_rotate_and_one_that_does_not_make_one_chain(record)
     } == found
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a forked writer is killed")
-def test_a_writer_killed_anywhere_in_a_rotation_leaves_a_sound_record(record):
-    """SIGKILL at each line of code: the record verifies, the next writer goes on, nothing is lost.
+def test_a_writer_killed_anywhere_in_a_rotation_leaves_a_sound_record(tmp_path):
+    """SIGKILL at each line of code: the record verifies, others go on in it, and nothing is lost.
 
     Whether or not the next writer rotates itself, and also where the full file has two names.
     """
-    command = [sys.executable, str(HERE / "killed_in_rotation.py"), str(record)]
+    command = [sys.executable, str(HERE / "killed_in_rotation.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert 0 == done.returncode, done.stderr
-    kills, two_names, taken = map(int, done.stdout.split())
-    others = [
-        line["seq"]
-        for line in lines_of(*numbered(record), record)
-        if line["correlation_id"] == "other"
-    ]
+    kills, two_names = map(int, done.stdout.split())
 
     assert kills >= 50
     assert two_names >= 5
-    assert list(range(taken)) == others

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 
 import pytest
 
+from adjudge import new_signing_key, sign_checkpoint
 from adjudge._record.chain import hash_chained_sink
 from adjudge._record.lines import GENESIS_HASH, chain_line
 from adjudge._record.verification import verify_chain
@@ -282,3 +284,18 @@ def test_a_restarted_guard_of_the_same_name_closes_its_own_call(event, record):
     sink(event(1, "action.completed"))
 
     assert [1] == [item.line for item in verify_chain(record).open_proposals]
+
+
+def test_checkpoints_without_cryptography_are_an_error_that_names_the_extra(
+    record, lines, tmp_path, monkeypatch
+):
+    """Everything else works without it; what needs it says what to install."""
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(RecordError, match=r"adjudge\[sign\]"):
+        verify_chain(record, public_key=b"")
+    with pytest.raises(RecordError, match=r"adjudge\[sign\]"):
+        sign_checkpoint(record, b"")
+    with pytest.raises(RecordError, match=r"adjudge\[sign\]"):
+        new_signing_key(tmp_path / "key.pem")
+
+    assert [record] == list(tmp_path.iterdir())

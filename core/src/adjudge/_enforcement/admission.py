@@ -9,7 +9,7 @@ from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text
 from adjudge._enforcement.effects import BindContext
 from adjudge._enforcement.judging import Judging
-from adjudge._making import new_context, new_request
+from adjudge._making import OpenContext, OpenRequest
 from adjudge._record.format import PlainDict, to_json
 from adjudge._record.redaction import Redactor, apply_redactor, is_pure
 from adjudge._types import ActionRequest, CallContext, ExecutionContext, Principal
@@ -24,13 +24,11 @@ _NOBODY = Principal("user", "unknown")
 class Reading:
     """What came of reading the arguments: them, or why they get no verdict, or why they deny."""
 
-    __slots__ = ("args", "given", "injected", "refusal", "unread")
-
-    def __init__(self) -> None:
-        self.args = self.injected = EMPTY
-        self.given: frozenset[str] | None = None
-        self.unread: str | None = None
-        self.refusal: Refusal | None = None
+    args: FrozenDict = EMPTY
+    given: frozenset[str] | None = None
+    injected: FrozenDict = EMPTY
+    unread: str | None = None
+    refusal: Refusal | None = None
 
 
 class Admission(Judging):
@@ -74,9 +72,9 @@ class Admission(Judging):
     def take_up(self, reading: Reading, context: ExecutionContext | None) -> ActionRequest:
         """Make the request, as far as it is known."""
         if context is None:
-            context = self._context(_NOBODY, None, ".", EMPTY, None)
+            context = self.made_context(_NOBODY, None, ".", EMPTY, None)
         door = self.door
-        self.request = request = new_request(
+        request: ActionRequest = OpenRequest(
             door.tool,
             reading.args,
             self.settings.metadata(door) if door.metadata is None else door.metadata,
@@ -86,6 +84,8 @@ class Admission(Judging):
             reading.injected,
             EMPTY,
         )
+        request.__class__ = ActionRequest
+        self.request = request
         return request
 
     def propose(
@@ -137,20 +137,15 @@ class Admission(Judging):
         self.caller = found
         if self.extra:
             extra = FrozenDict({**self._frozen_extra(), **extra})
-        return self._context(found.principal, found.environment, found.workspace, extra, session)
+        return self.made_context(
+            found.principal, found.environment, found.workspace, extra, session
+        )
 
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        return new_context(
-            settings.principal,
-            settings.environment,
-            settings.workspace,
-            self.correlation_id,
-            self.seq,
-            settings.now(),
-            extra,
-            None,
+        return self.made_context(
+            settings.principal, settings.environment, settings.workspace, extra, None
         )
 
     def _frozen_extra(self) -> FrozenDict:
@@ -159,7 +154,7 @@ class Admission(Judging):
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
 
-    def _context(
+    def made_context(
         self,
         principal: Principal,
         environment: str | None,
@@ -167,7 +162,8 @@ class Admission(Judging):
         extra: FrozenDict,
         session: Mapping[str, Any] | None,
     ) -> ExecutionContext:
-        return new_context(
+        """Make the context of this call."""
+        context: ExecutionContext = OpenContext(
             principal,
             environment,
             workspace,
@@ -177,6 +173,8 @@ class Admission(Judging):
             extra,
             session,
         )
+        context.__class__ = ExecutionContext
+        return context
 
 
 def described(who: Principal, redact: Redactor) -> FrozenDict:

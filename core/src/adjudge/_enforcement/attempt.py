@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from adjudge._enforcement.doors import Door
@@ -15,7 +16,7 @@ from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._ledger.keys import ledger_key
-from adjudge._making import new_event
+from adjudge._making import OpenEvent
 from adjudge._record.redaction import apply_redactor
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
@@ -87,6 +88,8 @@ class Attempt:
     holder = ""
     held: AuditEvent | None = None
     """The proposal, while it waits for the judgment on it, to go on record together with it."""
+    outcomes: Mapping[int, ObligationOutcome] = MappingProxyType({})
+    """What came of the decision's obligations so far, by their place."""
     started = False
     """Whether the body has been called."""
     result: ActionResult | None = None
@@ -102,7 +105,6 @@ class Attempt:
         door: Door,
         seq: int,
         arguments: str | Mapping[str, Any] = EMPTY,
-        *,
         extra: Mapping[str, Any] | None = None,
         context: Callable[[], Any] | None = None,
     ) -> None:
@@ -113,8 +115,6 @@ class Attempt:
         self.extra = extra
         self.context = context
         self.correlation_id = settings.correlation_id
-        self.outcomes: dict[int, ObligationOutcome] = {}
-        """What came of the decision's obligations so far, by their place."""
 
     @property
     def occurrence(self) -> str:
@@ -157,18 +157,20 @@ class Attempt:
             return
         yield from self.flush(event)
 
-    def event(self, kind: str, redacted: Mapping[str, Any]) -> AuditEvent:
-        """Make one event of this call, of a redacted body."""
-        settings = self.settings
-        return new_event(
-            self.correlation_id, settings.policy.id, self.seq, kind, settings.now(), redacted
-        )
-
     def _redacted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         door = self.door
         return apply_redactor(
             self.settings.redact, {"tool": door.tool, "attempt": door.attempt, **body}
         )
+
+    def event(self, kind: str, redacted: Mapping[str, Any]) -> AuditEvent:
+        """Make one event of this call, of a redacted body."""
+        settings = self.settings
+        event: AuditEvent = OpenEvent(
+            self.correlation_id, settings.policy.id, self.seq, kind, settings.now(), redacted
+        )
+        event.__class__ = AuditEvent
+        return event
 
     def flush(self, *events: AuditEvent) -> Steps[None]:
         """Hand over what was held, and then these."""
@@ -187,10 +189,16 @@ class Attempt:
         """Record the terminal event, once."""
         if self.ended:
             return
-        self.ended = self.settled = True
+        self.settled = True
         if self.decision is not None:
-            body = {"verdict": self.decision.verdict.value, **body}
-        yield from self.emit(f"action.{outcome.value}", body)
+            body = {"verdict": str(self.decision.verdict), **body}
+        if not self.settings.records:
+            self.ended = True
+            return
+        event = self.event(f"action.{outcome}", self._redacted(body))
+        # Not before: what an interrupt keeps from being made is made once more.
+        self.ended = True
+        yield from self.flush(event)
 
     def record_judgment(
         self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
@@ -216,7 +224,7 @@ class Attempt:
         if found is not None and found[0] is decision and effective is None:
             return found[1]
         body: dict[str, Any] = {
-            "verdict": decision.verdict.value,
+            "verdict": str(decision.verdict),
             "reason": decision.reason,
             "matched_rules": FrozenList(decision.matched_rules),
             "phase": phase,
@@ -300,7 +308,7 @@ class Attempt:
             if always_only and obligation.on != "always":
                 continue
             outcome = yield from self._discharge_one(obligation, request)
-            self.outcomes[index] = outcome
+            self.outcomes = {**self.outcomes, index: outcome}
             if phase == "pre" and not outcome.fulfilled:
                 return outcome
         return None

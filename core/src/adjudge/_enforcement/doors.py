@@ -160,7 +160,10 @@ class ToolDoor:
 
     def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments and fill in the signature's defaults."""
-        sent = read_arguments(arguments)
+        if type(arguments) is dict:
+            sent = freeze_object(arguments)
+        else:
+            sent = read_arguments(arguments)
         args = sent if sent.keys() == self.signature.names else self.complete(sent)
         return Admitted(args, None if args is sent else frozenset(sent))
 

@@ -53,7 +53,7 @@ async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -
                 if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
                     outcome = await outcome
             elif type(effect) is Emit:
-                left = recorder.hand_over(effect.events, asyncio.get_running_loop())
+                left = recorder.hand_over(effect.events, in_loop=True)
                 if left:
                     await recorder.settle(left)
                 outcome = None

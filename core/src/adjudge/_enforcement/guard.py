@@ -289,10 +289,9 @@ class ToolGuard:
         extra: Mapping[str, Any] | None,
         context: ContextSource | None,
     ) -> Mediating:
-        door = self._door(name)
-        return Mediation(
-            self._settings, door, self._next_number(), args, extra=extra, context=context
-        ).run()
+        door = (self._doors.get(name) if type(name) is str else None) or self._door(name)
+        number = self._next_number()
+        return Mediation(self._settings, door, number, args, extra, context).run()
 
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None

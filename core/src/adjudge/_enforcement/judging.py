@@ -99,7 +99,7 @@ class Judging(Attempt):
             decision: object = settings.evaluate(settings.policy, request)
         except Exception as error:
             raise _policy_failed(error) from error
-        if not isinstance(decision, Decision) or decision.verdict not in STRICTNESS:
+        if not isinstance(decision, Decision) or type(decision.verdict) is not Verdict:
             raise Refusal(
                 "policy_failed",
                 f"the policy answered with a {type(decision).__name__} that is no decision",

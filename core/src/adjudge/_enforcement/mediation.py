@@ -9,7 +9,7 @@ and 7).
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -19,11 +19,11 @@ from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import LONGEST_TIMEOUT, ask_handler, pause
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
 from adjudge._enforcement.cancel import Cancelled
-from adjudge._enforcement.effects import Effect, Execute, Mediating, Preview, Raised
+from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
 from adjudge._enforcement.keeping import call_digest, enter
 from adjudge._executors.inline import call_arguments
 from adjudge._ledger.entries import EntryState
-from adjudge._making import new_call, new_result
+from adjudge._making import OpenCall, OpenResult
 from adjudge._record.secrets import redact_text
 from adjudge._texts import dry_run_text
 from adjudge._types import (
@@ -34,6 +34,7 @@ from adjudge._types import (
     GovernedCall,
     Outcome,
     PendingApproval,
+    ToolMetadata,
     Verdict,
 )
 from adjudge._values import EMPTY, freeze, thaw
@@ -44,6 +45,9 @@ __all__ = ["Mediation"]
 
 class Mediation(Admission):
     """One attempt at one call, from the proposal to the terminal event."""
+
+    begins = False
+    """Whether `begin` has anything to do."""
 
     def run(self) -> Mediating:
         """Mediate a proposal."""
@@ -77,7 +81,10 @@ class Mediation(Admission):
         if reading is None:
             reading = self.read()
         if self.context is None and not self.extra:
-            context: ExecutionContext | None = self.own_context()
+            own = self.settings
+            context: ExecutionContext | None = self.made_context(
+                own.principal, own.environment, own.workspace, EMPTY, None
+            )
         else:
             context = yield from self.identify(reading)
         request = self.take_up(reading, context)
@@ -164,25 +171,30 @@ class Mediation(Admission):
                 raise Refusal(
                     "obligation_failed", f"the obligation {failed.id} failed: {failed.error}"
                 )
-        isolation = self.door.unrouted_isolation(final.declared)
-        if isolation is not None:
-            raise Refusal(
-                "isolation_unrouted",
-                f"the tool {final.tool} declares the isolation {isolation!r}, "
-                "and nothing here provides it",
-            )
+        if final.declared is not None and final.declared.isolation is not None:
+            self._check_isolation(final, final.declared)
         try:
             execution = self.door.execution(final, changed=final is not request)
         except ArgumentsRefused as error:
             raise unfit(error) from None
         if self.settings.cancel is not None:
             self._check_cancelled(self.settings.cancel)
-        yield from self.begin(request, decision)
+        if self.begins:
+            yield from self.begin(request, decision)
         return (yield from self._execute(execution))
 
-    def begin(self, request: ActionRequest, decision: Decision) -> Iterable[Effect]:
+    def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
         """Put down that the body is about to start, where that has to be known later."""
-        return ()
+        yield from ()
+
+    def _check_isolation(self, final: ActionRequest, declared: ToolMetadata) -> None:
+        isolation = self.door.unrouted_isolation(declared)
+        if isolation is not None:
+            raise Refusal(
+                "isolation_unrouted",
+                f"the tool {final.tool} declares the isolation {isolation!r}, "
+                "and nothing here provides it",
+            )
 
     def _check_cancelled(self, token: Cancelled) -> None:
         try:
@@ -216,8 +228,13 @@ class Mediation(Admission):
         elif door.returns_result:
             result = _checked_result(value, elapsed)
         else:
-            result = new_result(True, value, None, "", elapsed, ())
-        return (yield from self._finish(result, value))
+            result = OpenResult(True, value, None, "", elapsed, ())
+            result.__class__ = ActionResult
+        decision = self.decision
+        if self.settings.records or self.entry or (decision is not None and decision.obligations):
+            return (yield from self._finish(result, value))
+        self.result = result
+        return self.governed(Outcome.COMPLETED if result.ok else Outcome.FAILED)
 
     def _body_raised(
         self, error: BaseException, elapsed: float, code: str, problem: str | None
@@ -365,7 +382,9 @@ class Mediation(Admission):
         decision = self.decision
         if decision is None:
             decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
-        return new_call(decision, result, request, outcome, pending, False)
+        call: GovernedCall = OpenCall(decision, result, request, outcome, pending, False)
+        call.__class__ = GovernedCall
+        return call
 
 
 def _checked_result(value: object, elapsed: float) -> ActionResult:

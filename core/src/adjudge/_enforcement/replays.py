@@ -141,6 +141,8 @@ class ReplayedCall(RunCall):
 
     # What is kept
 
+    begins = True
+
     def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
         """Claim the call before its body starts."""
         if self.entry is None:

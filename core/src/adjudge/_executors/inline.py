@@ -22,6 +22,8 @@ from adjudge._values import OpaqueValue, thaw
 
 __all__ = ["Executor", "call_arguments", "inline_executor"]
 
+_SCALARS = frozenset({bool, float, int, str, type(None)})
+
 Executor: TypeAlias = Callable[[ActionRequest, ToolDef], Awaitable[ActionResult]]
 
 
@@ -59,11 +61,13 @@ def call_arguments(request: ActionRequest) -> dict[str, Any]:
 
     An opaque marker stands for a default that is no JSON value: the body has that itself.
     """
-    return {
-        name: thaw(value)
-        for name, value in request.args.items()
-        if not isinstance(value, OpaqueValue)
-    }
+    found = {}
+    for name, value in request.args.items():
+        if type(value) in _SCALARS:
+            found[name] = value
+        elif not isinstance(value, OpaqueValue):
+            found[name] = thaw(value)
+    return found
 
 
 def _start(function: Callable[..., Any], args: Mapping[str, Any]) -> asyncio.Future[_Ended]:

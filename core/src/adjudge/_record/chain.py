@@ -10,6 +10,7 @@ can write the file can forge a whole one, so keep its head, or signed checkpoint
 from __future__ import annotations
 
 import logging
+import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,11 +88,11 @@ class _ChainWriter(PromptSink):
 
     def __init__(self, path: Path, rotate_bytes: int | None) -> None:
         self._path = path
-        self._rotate_bytes = rotate_bytes
+        self._rotate_bytes = self._full_at = rotate_bytes if rotate_bytes is not None else math.inf
         self._kept = KeptFile(path)
         # What is known of the end of the file is looked at while its lock is held, and only then.
         self._known: tuple[int, int, int, str] | None = None
-        self._warned = self._stuck = False
+        self._warned = False
 
     def __call__(self, event: AuditEvent) -> Done:
         offer = Offer(_checked((event,)))
@@ -137,21 +138,20 @@ class _ChainWriter(PromptSink):
         self._known = (*place[:2], size, head)
 
     def _is_full(self, status: os.stat_result) -> bool:
-        return self._rotate_bytes is not None and status.st_size >= self._rotate_bytes
+        return status.st_size >= self._full_at
 
     def _rotate(self, fd: int) -> bool:
         """Begin a new file, and say whether that was possible; no event is lost if not."""
         data, head = self._join(_read_tail(fd, os.fstat(fd).st_size))
-        self._known = None
         try:
             write_all(fd, data)
             rotate(self._path, fd, head)
         except OSError as error:
-            if not self._stuck:
-                self._stuck = True
-                _log.error("The record %s cannot be rotated, and grows on: %s.", self._path, error)
+            _log.error("The record %s cannot be rotated, and grows on: %s.", self._path, error)
+            # Each attempt costs, so the next one is made when as much has come again.
+            self._full_at = os.fstat(fd).st_size + self._rotate_bytes
             return False
-        self._stuck = False
+        self._full_at = self._rotate_bytes
         return True
 
     def _join(self, tail: _Tail) -> tuple[bytes, str]:

@@ -21,12 +21,11 @@ from adjudge._record.format import record_line
 from adjudge._record.results import Fault
 from adjudge._record.walk import Walk
 
-__all__ = ["CHECKPOINT_VERSION", "SUFFIX", "Checkpoint", "Judged", "Written", "judge", "read_all"]
+__all__ = ["SUFFIX", "Checkpoint", "Judged", "Keys", "Written", "judge", "read_all"]
 
-CHECKPOINT_VERSION = "adjudge-checkpoint-v1"
+_VERSION = "adjudge-checkpoint-v1"
 SUFFIX = ".checkpoints"
 _HASH = re.compile(r"[0-9a-f]{64}")
-_FIELDS = ("checkpoint", "head", "key", "records", "signature", "signed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Checkpoint:
 
     def _unsigned(self) -> dict[str, object]:
         return {
-            "checkpoint": CHECKPOINT_VERSION,
+            "checkpoint": _VERSION,
             "head": self.head,
             "key": self.key,
             "records": self.records,
@@ -84,11 +83,10 @@ def read_all(path: str | os.PathLike[str]) -> list[Written]:
 
 def _parsed(line: bytes) -> Checkpoint | None:
     try:
-        value = json.loads(line.decode("ascii"))
-        if tuple(sorted(value)) != _FIELDS or value.pop("checkpoint") != CHECKPOINT_VERSION:
-            return None
-        found = Checkpoint(**value)
-        # Only the one form is read, so a key that occurs twice or a blank changes nothing unseen.
+        fields = json.loads(line.decode("ascii"))
+        fields.pop("checkpoint", None)
+        found = Checkpoint(**fields)
+        # Only the one form is read, so another version, a key that occurs twice or a blank shows.
         sound = _is_sound(found) and found.line.encode("ascii") == line + b"\n"
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
@@ -96,13 +94,15 @@ def _parsed(line: bytes) -> Checkpoint | None:
 
 
 def _is_sound(found: Checkpoint) -> bool:
+    signature = base64.b64decode(found.signature)
     return (
         _HASH.fullmatch(found.head) is not None
         and _HASH.fullmatch(found.key) is not None
         and type(found.records) is int
         and found.records > 0
         and datetime.fromisoformat(found.signed_at).tzinfo is not None
-        and len(base64.b64decode(found.signature, validate=True)) == 64
+        and len(signature) == 64
+        and base64.b64encode(signature).decode("ascii") == found.signature
     )
 
 

@@ -53,13 +53,15 @@ def is_local(fd: int) -> bool:
 class KeptFile:
     """What is at a path, kept open. Use it while holding `lock`, which nobody holds for long."""
 
-    __slots__ = ("__weakref__", "_device", "_inode", "_path", "fd", "lock")
+    __slots__ = ("__weakref__", "_device", "_foreign", "_inode", "_path", "fd", "lock")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.lock = threading.Lock()
         self.fd = -1
         self._path = os.fspath(path)
         self._device = self._inode = -1
+        # Once it turned out to be none, so that no caller opens again what may hang.
+        self._foreign = False
         if hasattr(os, "register_at_fork"):
             # A child that has the parent's open file has its lock, too, and whoever else wants it
             # would wait for the child when the parent is killed.
@@ -101,11 +103,19 @@ class KeptFile:
             os.close(fd)
 
     def _open(self) -> bool:
+        if self._foreign:
+            return False
         try:
+            # Whoever reads a pipe would take our opening and closing of it for its end.
+            there = Path(self._path)
+            self._foreign = there.exists() and not there.is_file()
+            if self._foreign:
+                return False
             fd = os.open(self._path, _FLAGS, 0o666)
         except OSError:
             return False
         if not is_local(fd):
+            self._foreign = True
             os.close(fd)
             return False
         status = os.fstat(fd)

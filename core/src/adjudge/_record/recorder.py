@@ -258,11 +258,13 @@ class Recorder:
     def hand_over(
         self,
         events: tuple[AuditEvent, ...],
-        loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        in_loop: bool,
     ) -> list[_Handed]:
         """Give the events to every sink; the answer is what is left to be waited for or said.
 
-        `loop` is the caller's, for a sink's coroutines; without one they run on the sync door's.
+        A sink's coroutines run on the running loop where the caller is in one, else on the sync
+        door's.
         """
         left: list[_Handed] = []
         offer = Offer(events)
@@ -272,33 +274,36 @@ class Recorder:
             except BaseException:
                 # An interrupt is the caller's: the events arrive all the same.
                 for late in self._lanes[place + offer.taken :]:
-                    self._queue(late, events, loop)
+                    self._queue(late, events, in_loop)
                 raise
             if failure is not None or (offer.taken and lane.failing):
                 left.append((lane, None, failure))
             elif not offer.taken:
-                left += self._queue(lane, events, loop)
+                left += self._queue(lane, events, in_loop)
         return left
 
     def _queue(
         self,
         lane: _Lane,
         events: tuple[AuditEvent, ...],
-        loop: asyncio.AbstractEventLoop | None,
+        in_loop: bool,
     ) -> list[_Handed]:
-        on = self._loop if loop is None else lambda: loop
+        on = self._loop
+        if in_loop:
+            loop = asyncio.get_running_loop()
+            on = lambda: loop  # noqa: E731
         jobs = [_Job(event, on) for event in events]
         return [(lane, job, lane.submit(job)) for job in jobs]
 
     async def emit(self, *events: AuditEvent) -> None:
         """Hand events to every sink; a required one that does not take them: `RecordError`."""
-        left = self.hand_over(events, asyncio.get_running_loop())
+        left = self.hand_over(events, in_loop=True)
         if left:
             await self.settle(left)
 
     def emit_sync(self, *events: AuditEvent) -> None:
         """Do what `emit` does, for callers without an event loop."""
-        left = self.hand_over(events)
+        left = self.hand_over(events, in_loop=False)
         if left:
             self.settle_sync(left)
 

@@ -27,7 +27,7 @@ from adjudge._record.walk import Walk
 __all__ = ["Segment", "follow", "numbered_name", "opened", "segment_number"]
 
 # Seven digits at most, so that a day (20261130) is no number.
-_NUMBER = re.compile(r"\d{6}|[1-9]\d{6}")
+_NUMBER = re.compile(r"[0-9]{6}|[1-9][0-9]{6}")
 _NUMBERED = re.compile(rf"\.({_NUMBER.pattern})(\.[^./]*)?\Z")
 
 

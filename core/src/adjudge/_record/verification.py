@@ -91,8 +91,8 @@ def checked(
             numbers=[each.checkpoint.records for each in written or () if each.checkpoint],
             several=len(segments) > 1,
         )
-        if start is not None and all(each.prev_hash != start.head for each in segments):
-            text = "no file goes on from the head after which they should come"
+        if start is not None and not _after(start, segments):
+            text = "none of the files goes on from the head that they should come after"
             walk.fault = Fault("after_mismatch", text)
         follow(walk, segments)
     judged = judge(written or (), keys, walk, before=before) if keys is not None else None
@@ -140,12 +140,17 @@ def _before(start: _Anchor | None, segments: list[Segment]) -> int:
         return 0
     if start.position is not None:
         return start.position
-    for each in segments:
-        if each.prev_hash == start.head and each.claim is not None:
-            return each.claim.records
-    raise RecordError(
-        f"Nothing says how many records come before the files; write {start.head}:COUNT."
-    )
+    following = _after(start, segments)
+    claims = [each.claim.records for each in following if each.claim is not None]
+    if following and not claims:
+        raise RecordError(
+            f"Nothing says how many records come before the files; write {start.head}:COUNT."
+        )
+    return claims[0] if claims else 0
+
+
+def _after(start: _Anchor, segments: list[Segment]) -> list[Segment]:
+    return [each for each in segments if each.prev_hash == start.head]
 
 
 def _hashes(anchor: _Anchor | None, segments: list[Segment]) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from adjudge._record.format import record_line
 from adjudge._record.lines import (
     CONTINUED_KIND,
     GENESIS_HASH,
@@ -80,6 +81,10 @@ class Walk:
 
     def read(self, file: str, lines: Iterable[bytes]) -> None:
         """Follow the chain through one file, to its end or the first fault."""
+        if self.residue and not self.residue[-1].vouched:
+            text = "a file is not left with torn lines at its end; they were added to it later"
+            self.fault = Fault("residue_mismatch", text, self.files[-1], self.residue[-1].line)
+            return
         self.files.append(file)
         self._number = 0
         for raw in lines:
@@ -119,7 +124,9 @@ class Walk:
         body = record.get("body")
         file = str(body.get("file")) if isinstance(body, dict) else ""
         timestamp = str(record.get("timestamp"))
-        if not self.count or record != continued_record(file, self.head, self.count, timestamp):
+        so = continued_record(file, self.head, self.count, timestamp)
+        # As text: 1.0 is no count, although it equals one.
+        if not self.count or record_line(record) != record_line(so):
             raise BadLine(
                 "continuation_mismatch",
                 f"what it says of the records before it is not so; they are {self.count}, and "
