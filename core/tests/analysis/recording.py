@@ -24,9 +24,13 @@ class BodyFailed(Exception):
     """What a body raises that is to fail."""
 
 
-def record(path, policy, calls: Iterable[Call], *, chained=False, redact=None, **guard) -> None:
+def record(
+    path, policy, calls: Iterable[Call], *, chained=False, rotate_bytes=None, redact=None, **guard
+) -> None:
     """Govern each call, tool and arguments, and record it; `fail: true` makes the body raise."""
-    sink = hash_chained_sink(path) if chained else jsonl_sink(path)
+    sink = jsonl_sink(path)
+    if chained or rotate_bytes:
+        sink = hash_chained_sink(path, rotate_bytes=rotate_bytes)
     if redact is not None:
         guard["redact"] = redact
     guard.setdefault("on_approval", scripted_approval([True] * 1000))

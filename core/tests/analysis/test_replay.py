@@ -450,3 +450,17 @@ def test_a_record_that_says_what_the_tool_declares_says_all(tmp_path):
     assert ToolMetadata(cost="high", scope=("read",)) == call.request.declared
     assert frozenset({"a"}) == call.request.given
     assert ({"tenant": "t"}, {"risk": 3}) == (call.request.injected, call.request.context.extra)
+
+
+def test_a_rotated_record_is_read_as_a_whole_and_once(tmp_path):
+    """One path brings its numbered files, in the order of the chain, however they are given."""
+    path = tmp_path / "x.jsonl"
+    record(path, ALL, [("x", {"n": number}) for number in range(3)], rotate_bytes=1)
+    numbered = sorted(tmp_path.glob("x.0*.jsonl"))
+    whole = [call.request.args["n"] for call in read_log(path)]
+
+    assert len(numbered) > 2
+    assert [0, 1, 2] == whole
+    assert whole == [call.request.args["n"] for call in read_log(*numbered, path, path)]
+    with pytest.raises(RecordError, match="goes on from"):
+        read_log(numbered[1])

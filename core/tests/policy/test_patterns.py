@@ -9,6 +9,7 @@ from re import _parser
 
 import pytest
 
+from adjudge.policy._patterns.cost import Cost, cost_of
 from adjudge.policy._patterns.pattern import (
     MAX_LINEAR,
     MAX_PATTERN,
@@ -17,6 +18,7 @@ from adjudge.policy._patterns.pattern import (
     UnsafePattern,
     compile_pattern,
 )
+from adjudge.policy._patterns.tree import build_tree, is_rigid, parse
 
 
 def compiled(text, *, permitting=False):
@@ -261,3 +263,29 @@ def test_pythons_parser_is_where_it_is_expected():
     assert ["SUBPATTERN", "ATOMIC_GROUP", "ASSERT_NOT", "GROUPREF", "POSSESSIVE_REPEAT"] == [
         str(op) for op, _ in _parser.parse("(a)(?>b)(?!c)\\1d++")
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["^acct-[0-9]{4}$", "a", "", "(?i)a.b\\Z", "a[^x]\\d{3}", "(?:ab){2}\\b", "a{100}"],
+)
+def test_a_rigid_pattern_costs_what_the_search_for_its_cost_finds(text):
+    """Clause 11: where the engine has no choice the cost is known, and is the one that is found."""
+    parsed = parse(text)
+
+    assert is_rigid(parsed)
+    assert Cost(1, 1) == cost_of(build_tree(parsed))
+
+
+@pytest.mark.parametrize(
+    "text", ["a*", "a?", "a{1,2}", "ab|cd", "(?=a)", "(a)\\1", "(?>a)", "a++", "(a)"]
+)
+def test_a_pattern_with_a_choice_is_not_rigid(text):
+    """Clause 11: the cost of whatever can be matched in more ways than one is searched for."""
+    assert not is_rigid(parse(text))
+
+
+def test_a_rigid_pattern_that_is_long_is_not_taken_unseen():
+    """Clause 11: a fixed count multiplies the cost of every start, so its length is bounded."""
+    assert MAX_LINEAR == compiled("a{200}").max_subject
+    assert MAX_QUADRATIC == compiled("a{1000}").max_subject

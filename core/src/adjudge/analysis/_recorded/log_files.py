@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adjudge._record.format import RECORD_FIELDS
-from adjudge._record.lines import RESIDUE_KIND, is_residue, is_torn
+from adjudge._record.lines import OWN_KINDS, is_residue, is_torn
 from adjudge._record.verification import VerifyResult, verify_chain
 from adjudge.errors import RecordError
 
-__all__ = ["Event", "LogFile", "Progress", "open_log"]
+__all__ = ["Event", "LogFile", "Progress", "open_logs"]
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many have been read."""
@@ -83,7 +83,7 @@ class LogFile:
         if not line.strip() or is_residue(raw) or (not raw.endswith(b"\n") and is_torn(raw)):
             return None
         record = _object_of(line, self.path, number)
-        if record.get("kind") == RESIDUE_KIND:
+        if record.get("kind") in OWN_KINDS:
             return None
         missing = [name for name in RECORD_FIELDS if name not in record]
         if missing:
@@ -94,28 +94,55 @@ class LogFile:
         return _checked(record, self.path, number)
 
 
-def open_log(path: str | os.PathLike[str], *, allow_broken: bool = False) -> LogFile:
-    """Look at one file: whether it is chained, and if so whether its chain is intact.
+def open_logs(
+    paths: Iterable[str | os.PathLike[str]], *, allow_broken: bool = False
+) -> list[LogFile]:
+    """Look at the files of a log: which are chained, and of those whether the chain is intact.
 
-    Raises `RecordError` for a file that cannot be read, and for a broken chain unless
-    `allow_broken`.
+    One path of a rotated record stands for all its files, in the order of the chain; no chained
+    file comes twice. Raises `RecordError` for a file that cannot be read, and for a broken chain
+    unless `allow_broken`.
     """
-    name = os.fspath(path)
+    found: list[LogFile] = []
+    later: list[tuple[str, VerifyResult]] = []
+    for name in [os.fspath(path) for path in paths]:
+        chain = _verified(name)
+        if chain is not None and chain.code == "earlier_missing":
+            # A later path may bring it with the whole of its record.
+            later.append((name, chain))
+        else:
+            _add(found, name, chain, allow_broken)
+    for name, chain in later:
+        _add(found, name, chain, allow_broken)
+    return found
+
+
+def _verified(name: str) -> VerifyResult | None:
     try:
-        size = Path(name).stat().st_size
-        chained = _is_chained(name)
+        return verify_chain(name) if _is_chained(name) else None
     except OSError as error:
         raise _unreadable(name, error) from error
-    if not chained:
-        return LogFile(name, size, None, allow_broken)
-    chain = verify_chain(name)
-    if not chain.intact and not allow_broken:
-        place = name if chain.broken_at is None else f"{name}:{chain.broken_at}"
+
+
+def _add(found: list[LogFile], name: str, chain: VerifyResult | None, allow_broken: bool) -> None:
+    there = {os.path.realpath(file.path) for file in found if file.chain is not None}
+    if chain is not None and os.path.realpath(name) in there:
+        return
+    if chain is not None and not chain.intact and not allow_broken:
+        file = chain.broken_in or name
+        place = file if chain.broken_at is None else f"{file}:{chain.broken_at}"
         raise RecordError(
             f"{place}: the chain of this record is broken: {chain.reason}. "
             "See what happened with `adjudge verify` before you rely on it."
         )
-    return LogFile(name, size, chain, allow_broken)
+    # A broken record was not read to its end: of that, only the file that was given.
+    for file in chain.files if chain is not None and chain.intact else (name,):
+        try:
+            size = Path(file).stat().st_size
+        except OSError as error:
+            raise _unreadable(file, error) from error
+        if chain is None or os.path.realpath(file) not in there:
+            found.append(LogFile(file, size, chain, allow_broken))
 
 
 def _is_chained(name: str) -> bool:

@@ -24,7 +24,7 @@ from adjudge._types import (
     Verdict,
 )
 from adjudge._values import EMPTY, FrozenDict, FrozenList, OpaqueValue, freeze_object
-from adjudge.analysis._recorded.log_files import Event, LogFile, Progress, open_log
+from adjudge.analysis._recorded.log_files import Event, LogFile, Progress, open_logs
 from adjudge.errors import ArgumentsRefused
 
 __all__ = ["UNSAID", "Place", "RecordedCall", "RecordedLog", "Steps", "read_log"]
@@ -142,9 +142,10 @@ def read_log(
     """Open a log of one or several files, in the order in which they were written.
 
     A hash-chained file is verified first; a broken one raises `RecordError` unless `allow_broken`.
-    `progress` is told the bytes read and their total.
+    One path of a rotated record stands for all its files; none is read twice. `progress` is told
+    the bytes read and their total.
     """
-    return RecordedLog([open_log(path, allow_broken=allow_broken) for path in paths], progress)
+    return RecordedLog(open_logs(paths, allow_broken=allow_broken), progress)
 
 
 def _take(call: _Open, event: Event) -> bool:

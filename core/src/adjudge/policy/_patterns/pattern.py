@@ -18,7 +18,7 @@ from adjudge.policy._patterns.cost import Cost, Exponential, cost_of
 from adjudge.policy._patterns.ends import has_locked_end, with_text_ends
 from adjudge.policy._patterns.graph import TooLarge
 from adjudge.policy._patterns.linear import linear_search
-from adjudge.policy._patterns.tree import build_tree, parse
+from adjudge.policy._patterns.tree import build_tree, is_rigid, parse
 
 __all__ = [
     "MAX_LINEAR",
@@ -38,6 +38,9 @@ MAX_QUADRATIC = 4 * 1024
 # subject takes seconds at worst.
 _MOST_WAYS: Mapping[int, int] = {1: 512, 2: 8}
 _MOST_WAYS_IN_LONG_TEXT = 16
+
+# Most patterns of policies are of this kind, and what they cost need not be searched for.
+_RIGID_AND_SHORT = 200
 
 _HELP = (
     "Tie it to the start with ^, let neighbouring repeats match different characters ([^,]* for "
@@ -129,7 +132,7 @@ def _parsed(text: str) -> Any:
             re.compile(text)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         raise UnsafePattern(f"This is no regular expression that Python takes: {error}.") from None
-    if has_locked_end(parsed, parsed.state.flags):
+    if "$" in text and has_locked_end(parsed, parsed.state.flags):
         raise UnsafePattern(
             r"A $ in a lookaround, an atomic group or a possessive repeat is refused; write \Z for "
             "the end of the text."
@@ -147,6 +150,9 @@ def _rewritten(text: str, parsed: Any) -> str:
 
 
 def _cost(parsed: Any) -> Cost:
+    _, longest = parsed.getwidth()
+    if longest <= _RIGID_AND_SHORT and is_rigid(parsed):
+        return Cost(degree=1, ways=1)
     try:
         cost = cost_of(build_tree(parsed))
     except Exponential:

@@ -27,6 +27,7 @@ __all__ = [
     "Sequence",
     "Tree",
     "build_tree",
+    "is_rigid",
     "parse",
     "shape_of",
 ]
@@ -88,6 +89,22 @@ def parse(pattern: str) -> Any:
 def build_tree(parsed: Any) -> Tree:
     """Turn the parser's tree into ours."""
     return _Builder(Alphabet(literals_of(parsed))).sequence(parsed, parsed.state.flags)
+
+
+def is_rigid(parsed: Any) -> bool:
+    """Tell whether a pattern leaves the engine no choice, so that it matches in one way or not.
+
+    Then it is characters, positions and fixed counts of them, and nothing else.
+    """
+    return all(
+        str(op) in ("LITERAL", "NOT_LITERAL", "ANY", "IN", "AT")
+        or (str(op) in ("MAX_REPEAT", "MIN_REPEAT") and _is_fixed(*argument))
+        for op, argument in parsed
+    )
+
+
+def _is_fixed(least: int, most: int, body: Any) -> bool:
+    return least == most and is_rigid(body)
 
 
 def shape_of(parsed: Any, flags: int, *, text_end: bool) -> Any:
