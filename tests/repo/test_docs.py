@@ -82,7 +82,8 @@ def test_the_environments_together_run_every_page() -> None:
     frameworks = {needs(page) for page in pages()} - {None}
 
     assert "docs" in names(tox["tox"]["env_list"])
-    assert "docs: pytest {posargs:tests/repo/test_docs.py}" in tox["testenv"]["commands"].split("\n")
+    own = "docs: pytest {posargs:tests/repo/test_docs.py}"
+    assert own in tox["testenv"]["commands"].split("\n")
     asked = set(re.findall(r"tests/repo/test_docs\.py --needs (\S+)", commands))
     each = set(re.findall(r"FRAMEWORK = (\S+)", settings))
     assert frameworks == asked - {"{env:FRAMEWORK}"} | each

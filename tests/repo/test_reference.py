@@ -11,7 +11,13 @@ import pytest
 from ._tree import ROOT, core
 
 REFERENCE = ROOT / "docs" / "reference"
-PUBLIC = ("__init__.py", "analysis/__init__.py", "integration.py", "testing.py", "shadows/__init__.py")
+PUBLIC = (
+    "__init__.py",
+    "analysis/__init__.py",
+    "integration.py",
+    "shadows/__init__.py",
+    "testing.py",
+)
 IN_CODE = re.compile(r"`([^`]+)`")
 WORD = re.compile(r"\w+")
 CODE = re.compile(r"[a-z]+(_[a-z]+)*")

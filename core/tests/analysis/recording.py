@@ -10,14 +10,18 @@ from adjudge import (
     ToolGuard,
     ToolMetadata,
     compile_policy,
+    default_redactor,
     hash_chained_sink,
     jsonl_sink,
     no_redaction,
 )
+from adjudge._values import EMPTY
 from adjudge.integration import ProposedCall
 from adjudge.testing import scripted_approval
 
 Call = tuple[str, Mapping[str, Any]]
+
+_PLAIN = ToolMetadata()
 
 
 class BodyFailed(Exception):
@@ -25,7 +29,17 @@ class BodyFailed(Exception):
 
 
 def record(
-    path, policy, calls: Iterable[Call], *, chained=False, rotate_bytes=None, redact=None, **guard
+    path,
+    policy,
+    calls: Iterable[Call],
+    *,
+    chained=False,
+    rotate_bytes=None,
+    redact=None,
+    declared=_PLAIN,
+    injected=EMPTY,
+    context=None,
+    **guard,
 ) -> None:
     """Govern each call, tool and arguments, and record it; `fail: true` makes the body raise."""
     sink = jsonl_sink(path)
@@ -38,9 +52,9 @@ def record(
 
     async def govern_all():
         for tool, args in calls:
-            call = ProposedCall(tool, args, declared=ToolMetadata(), shadow=_preview)
+            call = ProposedCall(tool, args, declared=declared, injected=injected, shadow=_preview)
             try:
-                await made.govern_call(call, execute=_body)
+                await made.govern_call(call, execute=_body, context=context)
             except BodyFailed:
                 continue
 
@@ -65,3 +79,9 @@ def rules(*written: Mapping[str, Any], **sections: Any) -> dict[str, Any]:
 
 ALL = rules({"id": "all", "match": "always", "decision": "allow"})
 OPEN = no_redaction
+
+
+def says_little(body):
+    """Redact a body to what records had before they said what a call was judged by."""
+    more = ("declared", "given", "injected", "workspace", "extra", "session", "resolved")
+    return {name: value for name, value in default_redactor()(body).items() if name not in more}

@@ -106,6 +106,45 @@ def test_a_boundary_that_moved_is_found(match, arguments):
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"args.to.size": {"le": 5}}, {"args.to.size": {"le": 50}}),
+        ({"args.body.size": {"lt": 10_000}}, {"args.body.size": {"lt": 100_000}}),
+        (
+            {"args.command.matches": r"\A(?:pwd|ls(?: -[la]+)?)\Z"},
+            {"args.command.matches": r"\A(?:pwd|ls(?: -[laR]+)?)\Z"},
+        ),
+    ],
+)
+def test_a_change_within_a_condition_is_found(before, after):
+    """Also of a size beside another test of the same value, and deep inside a pattern."""
+    beside = {"tool": "mail", "args.to.each": {".": {"ends_with": "@example.com"}}}
+    old, new = (
+        compile_policy(rules({"match": {**beside, **match}, "decision": "allow"}))
+        for match in (before, after)
+    )
+    found = diff(old, new, max_calls=2_000)
+
+    assert ("loosened", Verdict.ALLOW) in [
+        (change.direction, change.new.verdict) for change in found.differences
+    ]
+
+
+def test_a_namespace_that_is_declared_otherwise_is_found():
+    """Clause 13: `tool: x` in a rule that allows means the namespace that tools: declares."""
+    allowed = rules({"match": {"tool": "wire"}, "decision": "allow"})
+    old, new = (
+        compile_policy({**allowed, "tools": {"wire": {"namespace": namespace}}})
+        for namespace in ("bank", "elsewhere")
+    )
+
+    assert {("loosened", "elsewhere"), ("tightened", "bank")} == {
+        (change.direction, change.call.namespace)
+        for change in diff(old, new, max_calls=2_000).differences
+    }
+
+
+@pytest.mark.parametrize(
     "match",
     [
         {"args.path.matches": "/srv/"},

@@ -334,6 +334,12 @@ LOOSE: dict[str, tuple[str, Any, bool]] = {
     "whole pattern": ("args.path.matches", r"^notes/[\w-]+\.md$", False),
     "either whole": ("args.command.matches", r"\A(ls|pwd)\Z|^id$", False),
     "a group of anchors": ("args.command.matches", "(^ls$|^pwd$)", False),
+    "an open middle of a path": ("args.path.matches", r"^/srv/.*\.txt$", True),
+    "a set with a dot": ("args.path.matches", r"\A/srv/[\w./-]+\.md\Z", True),
+    "a middle without a slash": ("args.path.matches", r"^/srv/[^/]+\.txt$", False),
+    "an open host": ("args.url.matches", r"^https?://(.+\.)?example\.com(/.*)?$", True),
+    "a host up to a slash": ("args.url.matches", r"^https://[^/]+\.example\.com/x$", True),
+    "a closed host": ("args.url.matches", r"^https://[a-z-]+\.example\.com/.*\.html$", False),
     "an extension": ("args.path.ends_with", ".md", False),
     "an extension's pattern": ("args.path.matches", r"\.md$", False),
     "a host that is closed": ("args.url.starts_with", "https://example.com/", False),
@@ -610,3 +616,25 @@ def test_importing_adjudge_does_not_load_the_analysis() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "[]\n" == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shadowed", "floor"),
+    [
+        (refuse(n={"le": 5}), True),
+        (allow(n={"le": 5}) | {"obligations": ["log"]}, True),
+        (allow(n={"le": 5}), False),
+        (rule("deny", PAY), False),
+    ],
+)
+def test_a_shadowed_rule_that_holds_where_it_errs_is_said_to(
+    shadowed: dict[str, Any], floor: bool
+) -> None:
+    """Clause 15: it never decides, and yet what errs is denied by it; removing it loosens that."""
+    verdict = "allow" if shadowed["decision"] == "allow" else "dry_run"
+    first = rule(verdict, shadowed["match"])
+    rules = [{"id": "first", **first}, {"id": "second", **shadowed}]
+    (finding,) = lint(compile_policy({"version": 1, "rules": rules}))
+
+    assert "shadowed" == finding.code
+    assert floor is ("no longer a floor (deny)" in finding.message)

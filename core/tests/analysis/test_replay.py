@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from analysis.recording import ALL, OPEN, record, rules
+from analysis.recording import ALL, OPEN, record, rules, says_little
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.calls import CHOICES, MISSING
@@ -14,6 +14,7 @@ from properties.policies import policy_dicts
 
 from adjudge import (
     ApprovalDecision,
+    CallContext,
     LayeredPolicyBundle,
     Outcome,
     PolicyLayer,
@@ -177,7 +178,8 @@ def test_other_arguments_and_other_approvers_are_changes(log):
 )
 def test_a_verdict_that_hangs_on_what_is_not_recorded_cannot_be_told(log, match, path):
     """Where a rule reads an unknown value and nothing else settles it, that is said."""
-    made = log(ALL, [("pay", {"amount": 5, "token": "t", "file": "a"})])
+    calls = [("pay", {"amount": 5, "token": "t", "file": "a"})]
+    made = log(ALL, calls, redact=says_little)
     new = rules({"id": "no", "match": {"tool": "pay", **match}, "decision": "deny"}, *ALL["rules"])
     untold = only(replay(made, compile_policy(new)).untold)
 
@@ -235,7 +237,7 @@ def test_rewritten_arguments_are_asked_about_what_is_unknown_as_well(log):
 
 def test_a_default_that_hangs_on_the_tool_cannot_be_told(log):
     """Clause 17: an irreversible tool without a preview, or an unknown one, has its own default."""
-    result = replay(log(PAY, [("rm", {})]), compile_policy(PAY))
+    result = replay(log(PAY, [("rm", {})], redact=says_little), compile_policy(PAY))
 
     assert ("the default", "declared") == only(result.untold).why
 
@@ -248,7 +250,9 @@ def test_what_is_not_recorded_can_be_assumed_to_be_plain(log):
         *ALL["rules"],
     )
     result = replay(
-        log(ALL, [("x", {}), ("s", {"token": "t"})]), compile_policy(new), assume_plain=True
+        log(ALL, [("x", {}), ("s", {"token": "t"})], redact=says_little),
+        compile_policy(new),
+        assume_plain=True,
     )
 
     assert (1, 1) == (result.same, result.cannot_be_told)
@@ -285,7 +289,7 @@ def test_a_python_rule_answers_only_where_everything_is_known(log):
         return deny("big") if request.args.get("n", 0) > 5 else None
 
     policy = compile_policy(ALL, python_rules=(no_big,), python_rule_priorities={"no_big": 1})
-    made = log(ALL, [("a", {"n": 1}), ("a", {"n": 9})])
+    made = log(ALL, [("a", {"n": 1}), ("a", {"n": 9})], redact=says_little)
 
     assert 2 == replay(made, policy).cannot_be_told
     assert 1 == replay(made, policy, assume_plain=True).changed
@@ -439,7 +443,7 @@ def test_a_record_that_says_what_the_tool_declares_says_all(tmp_path):
     event = json.loads(proposed)
     event["body"] |= {
         "declared": {"cost": "high", "scope": ["read"]},
-        "given": ["a"],
+        "given": {"a": True},
         "injected": {"tenant": "t"},
         "extra": {"risk": 3},
     }
@@ -450,6 +454,77 @@ def test_a_record_that_says_what_the_tool_declares_says_all(tmp_path):
     assert ToolMetadata(cost="high", scope=("read",)) == call.request.declared
     assert frozenset({"a"}) == call.request.given
     assert ({"tenant": "t"}, {"risk": 3}) == (call.request.injected, call.request.context.extra)
+
+
+@pytest.mark.parametrize(
+    ("match", "changed"),
+    [
+        ({"declared.cost": "high"}, 1),
+        ({"declared.scope.contains": "read"}, 1),
+        ({"declared.labels.contains": "read"}, 0),
+        ({"injected.tenant": "t"}, 1),
+        ({"injected.tenant": "u"}, 0),
+        ({"context.extra.risk.gt": 1}, 1),
+        ({"args.amount.lt": {"ref": "context.extra.limit"}}, 1),
+        ({"args.amount.gt": {"ref": "context.extra.limit"}}, 0),
+        ({"context.counts.pay.gt": 1}, 1),
+        ({"context.workspace": "/w"}, 1),
+        ({"given.amount": False}, 0),
+    ],
+)
+def test_what_a_call_was_judged_by_is_told_without_options(log, match, changed):
+    """A record says what tool, framework and caller had to say, so that any rule can read it."""
+
+    def who():
+        return CallContext(
+            Principal("user", "ana"),
+            workspace="/w",
+            extra={"risk": 3, "limit": 10},
+            session={"counts": {"pay": 2}},
+        )
+
+    made = log(
+        ALL,
+        [("pay", {"amount": 5})],
+        declared=ToolMetadata(cost="high", scope=("read", "write")),
+        injected={"tenant": "t"},
+        context=who,
+    )
+    new = rules({"id": "no", "match": match, "decision": "deny"}, *ALL["rules"])
+    result = replay(made, compile_policy(new))
+
+    assert () == result.untold
+    assert changed == result.changed
+
+
+def test_resolved_paths_are_told_without_a_workspace(log, tmp_path):
+    """Paths that were resolved for one policy are there for another, symlinks followed."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    (inside / "link").symlink_to(outside)
+    within = {"match": {"args.path": {"under": str(inside)}}}
+    old = rules({**within, "decision": "allow"}, {"match": "always", "decision": "deny"})
+    new = rules({**within, "decision": "dry_run"}, {"match": "always", "decision": "deny"})
+    calls = [("read", {"path": path}) for path in ("a", "$a", "link/b")]
+    result = replay(log(old, calls, workspace=str(inside)), compile_policy(new))
+
+    assert (1, 2, 0) == (result.same, result.changed, result.cannot_be_told)
+
+
+@pytest.mark.parametrize(
+    "match", [{"injected.token": "t"}, {"declared.scope.contains": "x"}, {"args.path.under": "/"}]
+)
+def test_what_was_taken_out_of_the_record_stays_unknown(log, match):
+    """A secret beside the arguments is no value, nor a resolved path under a secret's name."""
+    made = log(
+        rules({"match": {"args.path": {"under": "/"}}, "decision": "allow"}),
+        [("read", {"path": "tokens/a"})],
+        declared=ToolMetadata(scope=("password", "x")),
+        injected={"token": "t"},
+    )
+    new = rules({"match": match, "decision": "deny"}, *ALL["rules"])
+
+    assert 1 == replay(made, compile_policy(new)).cannot_be_told
 
 
 def test_a_rotated_record_is_read_as_a_whole_and_once(tmp_path):

@@ -239,6 +239,18 @@ def test_asks_and_previews_come_before_what_a_wider_rule_allows(log):
     assert () == found.otherwise
 
 
+def test_a_preview_comes_before_a_rule_that_a_secret_leaves_open(log):
+    """A value that is not known widens the rule that allows, which may not take its place."""
+    preview = {"match": {"args.url": "/dry"}, "decision": "dry_run"}
+    secret = "/a?key=sk-live-abcdef0123456789abcdef"
+    found = suggest(
+        log([("x", {"url": secret}), ("x", {"url": "/dry"})], rules(preview, ALL["rules"][0]))
+    )
+
+    assert Verdict.DRY_RUN is verdict(found, "x", {"url": "/dry"})
+    assert Verdict.ALLOW is verdict(found, "x", {"url": "/b"})
+
+
 def test_a_log_without_evidence_is_an_error(log):
     """Nothing to suggest is no policy."""
     with pytest.raises(NothingToSuggest, match="no call"):

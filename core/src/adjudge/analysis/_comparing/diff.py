@@ -8,7 +8,7 @@ found is certain, and what is not found may still be there.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,7 +130,12 @@ class _Search:
             if _form_of_rule(rule) not in others
         ]
         names = [tool] if tool is not None else [_ANOTHER, "x"]
-        maker = CallMaker(names, sides, focus or [rule for rules in sides for rule in rules])
+        maker = CallMaker(
+            names,
+            sides,
+            focus or [rule for rules in sides for rule in rules],
+            _namespaces((self._a, self._b), names),
+        )
         for chosen in itertools.islice(maker.calls(), most):
             self.tried += 1
             difference = self._compare(chosen)
@@ -247,6 +252,17 @@ def _rules_about(policy: Policy, tool: str | None) -> list[Rule]:
 def _ordered(bundle: PolicyBundle, tool: str | None) -> list[Rule]:
     rules = sorted(bundle.source.rules, key=lambda rule: (-rule.priority, rule.order))
     return [rule for rule in rules if may_concern(rule, tool)]
+
+
+def _namespaces(policies: Iterable[Policy], tools: Iterable[str]) -> list[str]:
+    """Give the namespaces that policies declare for tools, each of which `tool: x` then means."""
+    declared = [
+        bundle.source.tools.get(tool)
+        for policy in policies
+        for _, bundle in _layers(policy)
+        for tool in tools
+    ]
+    return [each.namespace for each in declared if each is not None and each.namespace is not None]
 
 
 def _forms(policy: Policy, tool: str | None) -> Any:

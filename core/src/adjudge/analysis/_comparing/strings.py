@@ -6,6 +6,7 @@ for the engine to say.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -70,7 +71,9 @@ class _Strings:
             return _members(argument)[:_MOST_OF_PART]
         if name == "BRANCH":
             branches = [self.sequence(branch) for branch in argument[1]]
-            return [branch[0] for branch in branches] + [t for b in branches for t in b[1:3]]
+            # In turn, so that none is cut off by another.
+            rounds = itertools.zip_longest(*branches)
+            return [text for each in rounds for text in each if text is not None][:_MOST]
         if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
             return self._repeated(*argument)
         if name == "SUBPATTERN":

@@ -16,14 +16,14 @@ from adjudge.analysis._comparing.matches import inner_match, leaves_of
 from adjudge.analysis._comparing.strings import strings_for
 from adjudge.policy._model import Leaf, Ref
 
-__all__ = ["FOREIGN", "embedded", "merged", "values_for"]
+__all__ = ["FOREIGN", "embedded", "merged", "sized", "values_for"]
 
 FOREIGN: tuple[Any, ...] = ("x", 7, True, False, [], ["x"], [1], {}, {"k": 1})
 """One value and more of each kind, for tests that do not expect it."""
 
 _MOST = 60
 _MOST_MEMBERS = 24
-_LONGEST = 4096
+_LONGEST = 1 << 16
 
 
 def values_for(leaf: Leaf) -> list[Any]:
@@ -34,6 +34,18 @@ def values_for(leaf: Leaf) -> list[Any]:
     if make is None:
         return list(_structural(leaf))[:_MOST]
     return _distinct(make(leaf.operand))[:_MOST]
+
+
+def sized(size: Leaf, other: Leaf) -> Iterator[Any]:
+    """Give values that meet another test of one path, as long as makes a test of its size turn."""
+    lengths = [len(value) for value in values_for(size) if isinstance(value, str)]
+    values = values_for(other) if other.operator != "size" else []
+    for value in [value for value in values if isinstance(value, str | list) and value][:1]:
+        for length in lengths:
+            if isinstance(value, list):
+                yield from ([(value * length)[:length]] if length <= _MOST else ())
+            elif len(value) <= length:
+                yield from (value.ljust(length, "x"), value.rjust(length, "x"))
 
 
 def embedded(steps: Sequence[str | int], value: Any) -> Any:

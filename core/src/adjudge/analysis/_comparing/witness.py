@@ -16,7 +16,7 @@ from typing import Any
 from adjudge._values import freeze
 from adjudge.analysis._comparing.matches import leaves_of
 from adjudge.analysis._comparing.slots import MISSING, Assignment, Slot, as_fits, build, slot_of
-from adjudge.analysis._comparing.values_near import FOREIGN, embedded, merged, values_for
+from adjudge.analysis._comparing.values_near import FOREIGN, embedded, merged, sized, values_for
 from adjudge.errors import ArgumentsRefused
 from adjudge.policy._match import Matcher, Reading, compile_match
 from adjudge.policy._model import AllOf, AnyOf, Leaf, Match, Not, Path, Ref, Rule
@@ -40,11 +40,16 @@ class CallMaker:
     """Makes calls of one tool, or of tools that no rule names.
 
     `rules` are the rules that may concern it, of every policy that is compared, each policy's in
-    order. `focus` are those of them in which the policies differ.
+    order. `focus` are those of them in which the policies differ; `namespaces` those that they
+    declare for these tools.
     """
 
     def __init__(
-        self, tools: Sequence[str], rules: Sequence[Sequence[Rule]], focus: Sequence[Rule]
+        self,
+        tools: Sequence[str],
+        rules: Sequence[Sequence[Rule]],
+        focus: Sequence[Rule],
+        namespaces: Iterable[str] = (),
     ) -> None:
         self._rules = rules
         self._focus = list(focus)
@@ -53,6 +58,7 @@ class CallMaker:
             {_said(leaf): leaf for rule in every for leaf in leaves_of(rule.match)}.values()
         )
         self._pools = _pools(self._leaves, every, tools)
+        self._pools[_NAMESPACE] = list(dict.fromkeys([*self._pools[_NAMESPACE], *namespaces]))
         self._draw = random.Random(0)  # noqa: S311 - the same calls in every run, no secret
         self._meeting: dict[str, tuple[list[int], list[int]]] = {}
         self._whole: dict[int, Matcher] = {}
@@ -228,6 +234,10 @@ def _pools(
     several: _Several = {}
     for leaf in leaves:
         _add(several, leaf.path, values_for(leaf))
+        if leaf.operator == "size":
+            for other in leaves:
+                if (other.path.root, other.path.steps) == (leaf.path.root, leaf.path.steps):
+                    _add(several, leaf.path, list(sized(leaf, other)))
     for leaf in leaves:
         if isinstance(leaf.operand, Ref):
             _share(several, leaf.path, leaf.operand.path)

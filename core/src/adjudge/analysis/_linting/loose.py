@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from adjudge._types import Verdict
+from adjudge.analysis._comparing.strings import strings_for
 from adjudge.analysis._linting.conditions import Steps
 from adjudge.analysis._linting.findings import Finding
 from adjudge.analysis._linting.regexes import certain_of, is_bound
@@ -36,7 +37,7 @@ _INSTEAD: Mapping[str, str] = {
     "url": "Write host_in: [HOST], which reads the URL as a client does.",
     "host": "Write in: [HOST, ...] with the whole names.",
     "command": r"Write in: [...] with the whole commands, or matches: '\A...\Z'.",
-    "address": r"Write in: [...], ends_with: \"@DOMAIN\", or matches: '\A...\Z'.",
+    "address": r"""Write in: [...], ends_with: "@DOMAIN", or matches: '\A...\Z'.""",
     "name": r"Write in: [...] with the whole names, or matches: '\A...\Z'.",
 }
 # An operator that ties the value as a whole, so that a part of it beside does no harm.
@@ -90,8 +91,10 @@ def _tied(parts: Sequence[Part]) -> Iterator[Steps]:
         leaf = part.match
         if not isinstance(leaf, Leaf):
             continue
+        kind = _kind_of(leaf.path, leaf)
         anchored = leaf.operator == "matches" and all(is_bound(leaf.operand))
-        if leaf.operator in _WHOLE or anchored:
+        closed = anchored and (kind is None or _looseness(kind, leaf) is None)
+        if leaf.operator in _WHOLE or closed:
             yield (leaf.path.root, *leaf.path.steps)
 
 
@@ -144,7 +147,7 @@ def _looseness(kind: str, leaf: Leaf) -> str | None:
     at_start, at_end = is_bound(operand)
     certain = certain_of(operand, permitting=True)
     if at_start and at_end:
-        return None
+        return _open_between(kind, operand, certain.prefix)
     if not at_start and not at_end:
         return "has a match anywhere in it, for the pattern is tied to neither end"
     if at_start:
@@ -177,6 +180,25 @@ def _open_glob(kind: str, pattern: str) -> str | None:
         return "fits it, and * spans the end of the host"
     if kind == "command" and pattern.endswith("*"):
         return "fits it, whatever follows"
+    return None
+
+
+def _open_between(kind: str, pattern: str, prefix: str) -> str | None:
+    """Say what is open between two tied ends, where a text that fits the pattern shows it."""
+    fitting = [text for text in strings_for(pattern) if re.search(pattern, text)]
+    if kind == "path" and prefix:
+        climbing = [text.replace("/", "/../", 1) for text in fitting if "/" in text]
+        climbing += ["/../".join(text.rsplit("/", 1)) for text in fitting if "/" in text]
+        if any(re.search(pattern, text) for text in climbing):
+            return "fits it, and what it has between its ends spans .. as well"
+    if kind == "url":
+        foreign = [
+            f"{scheme}://evil.example{end}{rest}"
+            for scheme, _, rest in (text.partition("://") for text in fitting)
+            for end in "/?#"
+        ]
+        if any(re.search(pattern, text) for text in foreign):
+            return "fits it, on any host"
     return None
 
 

@@ -218,6 +218,9 @@ def _finding(view: RuleView, by: Sequence[RuleView]) -> Finding:
         else f"Its {view.rule.verdict} is never given: put it first, give it a higher priority, or "
         "remove it."
     )
+    floor = _floor_of(view)
+    if floor is not None and not (same and view.rule.verdict is floor):
+        advice += f" Removed, it is no longer a floor ({floor}) where its condition is in error."
     return Finding(
         code="shadowed" if len(by) == 1 else "unreachable",
         message=f"This rule never decides: {_named(by)} every call that it matches. {advice}",
@@ -225,6 +228,16 @@ def _finding(view: RuleView, by: Sequence[RuleView]) -> Finding:
         place=view.place,
         related=tuple(each.name for each in by),
     )
+
+
+def _floor_of(view: RuleView) -> Verdict | None:
+    """Give what a rule counts as where it errs (clause 15), if it can err by what it reads."""
+    rule = view.rule
+    if all(path[0] in ("tool", "tool.namespace") for path in view.paths):
+        return None
+    if rule.verdict is Verdict.ALLOW:
+        return Verdict.DENY if rule.obligations else None
+    return Verdict.DENY if rule.verdict is Verdict.TRANSFORM else rule.verdict
 
 
 def _finding_at_home(view: RuleView, by: Sequence[RuleView]) -> Finding:

@@ -240,7 +240,7 @@ class _Reader:
             declared=self._declared(body.get("declared")),
             context=self._context(body, about),
             namespace=_text_or_none(body.get("namespace")),
-            given=self._given(body.get("given"), args),
+            given=_names(body.get("given")),
             injected=self._object(body.get("injected"), ("injected",)),
             resolved=_texts(about.get("resolved")),
         )
@@ -284,15 +284,13 @@ class _Reader:
     def _declared(self, recorded: Any) -> ToolMetadata | None:
         if not isinstance(recorded, Mapping):
             return None
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in recorded.items()
-            if name in ToolMetadata.__slots__
-        }
-        return ToolMetadata(**known)
-
-    def _given(self, recorded: Any, args: Mapping[str, Any]) -> frozenset[str] | None:
-        return frozenset(map(str, recorded)) if isinstance(recorded, list) else None
+        said: dict[str, Any] = {}
+        for name in (each for each in ToolMetadata.__slots__ if each in recorded):
+            before = len(self.unknown)
+            value = self.decoded(recorded[name], ("declared", name))
+            if len(self.unknown) == before:
+                said[name] = tuple(value) if isinstance(value, list) else value
+        return ToolMetadata(**said)
 
     def _object(self, recorded: Any, where: Steps) -> FrozenDict:
         if not isinstance(recorded, Mapping):
@@ -357,7 +355,20 @@ def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _texts(value: Any) -> FrozenDict:
-    if not isinstance(value, Mapping):
+def _names(recorded: Any) -> frozenset[str] | None:
+    if not isinstance(recorded, Mapping):
+        return None
+    return frozenset(name.removeprefix("$") for name in recorded)
+
+
+def _texts(recorded: Any) -> FrozenDict:
+    """Give resolved paths by their text, without what was redacted."""
+    if not isinstance(recorded, Mapping):
         return EMPTY
-    return FrozenDict({str(key): str(item) for key, item in value.items()})
+    return FrozenDict(
+        {
+            text.removeprefix("$"): path
+            for text, path in recorded.items()
+            if isinstance(path, str) and REDACTED not in path
+        }
+    )

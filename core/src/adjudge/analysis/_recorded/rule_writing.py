@@ -80,7 +80,7 @@ def rules_of(
     where nothing is wider, the other way round, so that no rule can err on another's values.
     """
     tool = groups[0].tool
-    asks_first = not levels.is_exact(tool, names)
+    asks_first = not levels.is_exact(tool, names) or any(map(_leaves_open, groups))
     order = sorted(
         groups,
         key=lambda group: (
@@ -90,6 +90,11 @@ def rules_of(
         ),
     )
     return [_rule(group, names, levels, workspace, taken) for group in order if group.calls]
+
+
+def _leaves_open(group: Group) -> bool:
+    """Whether some value of its calls is not known, so that its rule lets any value through."""
+    return any(span.kind == "present" for call in group.calls.values() for span in call.values())
 
 
 def _rule(

@@ -251,7 +251,7 @@ def _of_members(leaf: Leaf) -> Iterator[_Variant]:
     for place, member in enumerate(members if len(members) > 1 else ()):
         left = FrozenList(_without(members, place))
         shown = repr(member)
-        change = f"{leaf.path.text} {leaf.operator} is asked without {shown}"
+        change = f"{_shown(leaf)} is asked without {shown}"
         yield _Variant("member_dropped", leaf.place, change, replace(leaf, operand=left))
 
 
