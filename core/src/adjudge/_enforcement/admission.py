@@ -7,6 +7,7 @@ from typing import Any
 
 from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text
+from adjudge._enforcement.circumstances import circumstances, declaration
 from adjudge._enforcement.effects import BindContext
 from adjudge._enforcement.judging import Judging
 from adjudge._making import OpenContext, OpenRequest
@@ -91,12 +92,17 @@ class Admission(Judging):
     def propose(
         self, reading: Reading, context: ExecutionContext | None, *, hold: bool = False
     ) -> Steps[None]:
-        """Record the proposal."""
+        """Record the proposal, whose request was taken up."""
         door = self.door
+        assert self.request is not None
         body: dict[str, Any] = {
             "namespace": door.namespace,
             "call_id": door.call_id,
             "principal": None if context is None else self._description(context.principal),
+            "declared": declaration(
+                door.declared, has_shadow=self.settings.shadow_of(door) is not None
+            ),
+            **circumstances(self.request),
         }
         if reading.refusal is None and reading.unread is None:
             body["args"] = reading.args

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+from adjudge._enforcement.circumstances import shown_paths
 from adjudge._enforcement.doors import Door
 from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
@@ -195,7 +196,7 @@ class Attempt:
         if not self.settings.records:
             self.ended = True
             return
-        event = self.event(f"action.{outcome}", self._redacted(body))
+        event = self.event("action." + outcome, self._redacted(body))
         # Not before: what an interrupt keeps from being made is made once more.
         self.ended = True
         yield from self.flush(event)
@@ -207,21 +208,19 @@ class Attempt:
         if not self.settings.records:
             return
         effective = edited if edited is not None else decision.effective_args
-        yield from self.flush(
-            self.event(
-                "policy.evaluated",
-                self._judgment(decision, phase, request.context.environment, effective),
-            )
-        )
+        redacted = self._judgment(request, decision, phase, effective)
+        yield from self.flush(self.event("policy.evaluated", redacted))
 
     def _judgment(
-        self, decision: Decision, phase: str, environment: str | None, effective: object
+        self, request: ActionRequest, decision: Decision, phase: str, effective: object
     ) -> Mapping[str, Any]:
         """Give the redacted body of a judgment: once for all calls that a rule decides alike."""
         kept, door = self.settings.judgments, self.door
+        environment = request.context.environment
         key = (id(decision), door.tool, door.attempt, phase, environment)
-        found = kept.get(key)
-        if found is not None and found[0] is decision and effective is None:
+        alike = effective is None and not request.resolved
+        found = kept.get(key) if alike else None
+        if found is not None and found[0] is decision:
             return found[1]
         body: dict[str, Any] = {
             "verdict": str(decision.verdict),
@@ -232,8 +231,12 @@ class Attempt:
         }
         if effective is not None:
             body["effective_args"] = effective
+        if request.resolved:
+            shown = shown_paths(request, effective, self._redacted)
+            if shown:
+                body["resolved"] = shown
         redacted = self._redacted(body)
-        if effective is None and self.settings.keeps_judgments:
+        if alike and self.settings.keeps_judgments:
             if len(kept) >= MOST_JUDGMENTS:
                 kept.clear()
             kept[key] = (decision, redacted)

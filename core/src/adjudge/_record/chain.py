@@ -95,7 +95,7 @@ class _ChainWriter(PromptSink):
         self._warned = False
 
     def __call__(self, event: AuditEvent) -> Done:
-        offer = Offer(_checked((event,)))
+        offer = Offer((event,))
         with self._kept.lock:
             # A lock of our own that an interrupt left there would never be released.
             self._kept.close()
@@ -111,7 +111,6 @@ class _ChainWriter(PromptSink):
 
     def take_at_once(self, offer: Offer) -> None:
         """Append the events where the file is a local one and nobody else has its lock."""
-        _checked(offer.events)
         with self._kept.lock:
             status = self._kept.ready(lock=True)
             if status is None:
@@ -130,6 +129,8 @@ class _ChainWriter(PromptSink):
         else:
             data, head = self._join(_read_tail(fd, status.st_size))
         for event in offer.events:
+            if event.kind in OWN_KINDS:
+                raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
             line, head = sealed_line(event_text(event, head))
             data += line
         size = status.st_size + len(data)
@@ -225,10 +226,3 @@ def _read_exactly(fd: int, size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def _checked(events: tuple[AuditEvent, ...]) -> tuple[AuditEvent, ...]:
-    for event in events:
-        if event.kind in OWN_KINDS:
-            raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
-    return events

@@ -11,11 +11,11 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from adjudge._record.format import record_line
 from adjudge._record.results import Fault
@@ -25,6 +25,7 @@ __all__ = ["SUFFIX", "Checkpoint", "Judged", "Keys", "Written", "judge", "read_a
 
 _VERSION = "adjudge-checkpoint-v1"
 SUFFIX = ".checkpoints"
+_LONGEST = 4096
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -73,12 +74,19 @@ class Written(NamedTuple):
 
 def read_all(path: str | os.PathLike[str]) -> list[Written]:
     """Read a file of checkpoints; blank lines are passed over. `OSError` if it cannot be read."""
-    lines = Path(path).read_bytes().split(b"\n")
-    return [
-        Written(os.fspath(path), number, _parsed(line))
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    ]
+    with Path(path).open("rb") as file:
+        return [
+            Written(os.fspath(path), number, _parsed(line.removesuffix(b"\n")))
+            for number, line in enumerate(_lines(file), 1)
+            if line.strip()
+        ]
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Give the lines up to one that is too long: what has such a line may have no end."""
+    line = b""
+    while len(line) < _LONGEST and (line := file.readline(_LONGEST)):
+        yield line
 
 
 def _parsed(line: bytes) -> Checkpoint | None:

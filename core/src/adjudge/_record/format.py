@@ -28,7 +28,6 @@ __all__ = ["RECORD_FIELDS", "PlainDict", "event_text", "event_to_record", "recor
 RECORD_FIELDS = ("correlation_id", "bundle_id", "seq", "kind", "timestamp", "body")
 _MAX_INT = 10**MAX_INT_DIGITS
 _MAX_NESTING = 128
-_FEW = 12
 _THEMSELVES = frozenset({str, bool, type(None)})
 _encode = json.JSONEncoder(
     sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")
@@ -61,7 +60,7 @@ def event_text(event: AuditEvent, prev_hash: str | None = None) -> str:
     return (
         f'{{"body":{written},"bundle_id":{_quoted(event.bundle_id)},'
         f'"correlation_id":{_quoted(event.correlation_id)},"kind":{_quoted(event.kind)},'
-        f'{link}"seq":{event.seq:d},"timestamp":{_quoted(event.timestamp.isoformat())}}}'
+        f'{link}"seq":{event.seq:d},"timestamp":"{event.timestamp.isoformat()}"}}'
     )
 
 
@@ -78,42 +77,23 @@ def to_json(value: object) -> Any:
 class PlainDict(FrozenDict):
     """A frozen object whose JSON form is itself, at any depth; who makes one vouches for that."""
 
-    __slots__ = ("_text",)
-    _text: str
+    __slots__ = ("text",)
+    text: str
+    """Its canonical text."""
 
-    @property
-    def text(self) -> str:
-        """Its canonical text, written once."""
-        try:
-            return self._text
-        except AttributeError:
-            self._text = text = _written_object(self)
-            return text
+    @classmethod
+    def of(cls, value: Mapping[str, Any], text: str) -> PlainDict:
+        """Make one whose canonical text is known."""
+        made = cls(value)
+        made.text = text
+        return made
 
-
-def _written_object(value: FrozenDict) -> str:
-    """Write an object whose JSON form is itself: sooner than an encoder is made for a few members.
-
-    The encoder makes up for that where there are many.
-    """
-    if len(value) > _FEW:
-        return _encode(value)
-    members = [f"{_quoted(name)}:{_written(value[name])}" for name in sorted(value)]
-    return "{" + ",".join(members) + "}"
-
-
-def _written(value: Any) -> str:
-    kind = type(value)
-    if kind is str:
-        return _quoted(value)
-    if value is None:
-        return "null"
-    if kind is int or kind is float:
-        return repr(value)
-    if kind is PlainDict:
-        text: str = value.text
+    def __getattr__(self, name: str) -> Any:
+        """Write the text where nobody has; once it is there, reading it calls nothing."""
+        if name != "text":
+            raise AttributeError(name)
+        self.text = text = _encode(self)
         return text
-    return _written_object(value) if kind is FrozenDict else _encode(value)
 
 
 def _plain(value: object, above: tuple[int, ...]) -> Any:

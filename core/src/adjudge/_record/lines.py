@@ -122,15 +122,23 @@ def read_line(line: bytes) -> ChainLine:
         raise BadLine("missing_hash", "its hash or prev_hash is missing or blank")
     if not is_whole(line):
         raise BadLine("hash_mismatch", "its bytes do not fit its hash; it was modified")
-    if record_line(fields).encode("ascii") != line[:-_SUFFIX_SIZE] + b"}":
+    if not _is_canonical(fields, line):
         raise BadLine("not_canonical", "it is not in the form in which records are written")
     del fields["prev_hash"]
     return ChainLine(fields, prev_hash, str(written))
 
 
+def _is_canonical(fields: dict[str, Any], line: bytes) -> bool:
+    try:
+        return record_line(fields).encode("ascii") == line[:-_SUFFIX_SIZE] + b"}"
+    except (ValueError, RecursionError):
+        # NaN is read, and never written.
+        return False
+
+
 def _object_of(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line.decode("ascii"), object_pairs_hook=_unique)
+        value = _decode(line.decode("ascii"))
     except _DuplicateKey as error:
         raise BadLine("duplicate_key", f"the key {error.args[0]!r} occurs twice in it") from None
     except (ValueError, RecursionError):
@@ -151,6 +159,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _DuplicateKey(key)
         found[key] = value
     return found
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_unique).decode
 
 
 def is_residue(data: bytes) -> bool:

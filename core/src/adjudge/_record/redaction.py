@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from json.encoder import encode_basestring_ascii
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from adjudge._record.format import PlainDict
 from adjudge._record.secrets import (
@@ -40,9 +41,13 @@ Redactor = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _ARGUMENT_FIELDS = ("args", "effective_args", "edited_args")
 _MAX_NESTING = 128
 _MAX_KNOWN = 4096
+_FEW = 64
+_SHORT = 1024
 _PATH = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]|\[\"([^\"]*)\"\]")
 _log = logging.getLogger("adjudge")
 
+_K = TypeVar("_K", bound="str | tuple[str, ...]")
+_V = TypeVar("_V")
 _Path = tuple[str, ...]
 _Secrecy = tuple[bool, bool, bool]
 _HARMLESS: _Secrecy = (False, False, False)
@@ -156,15 +161,19 @@ class _Redactor:
         )
         self._digests = digests
         self._known: dict[str, _Secrecy] = {}
+        self._starts = _Kept(self._starts_of)
+        self._texts_shown = _Kept(_text_shown)
 
     def __call__(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        redacted: dict[str, Any] = thaw(self.sealed(body))
+        redacted: dict[str, Any] = thaw(self._redacted(body))
         return redacted
 
     def sealed(self, body: Mapping[str, Any]) -> FrozenDict:
         """Redact a body into one that nobody can change, and keep its parts that show nothing."""
-        if not self._paths and self._shows_nothing(body):
-            return PlainDict(body)
+        shown = None if self._paths else self._object_shown(body)
+        return self._redacted(body) if shown is None else PlainDict.of(body, shown)
+
+    def _redacted(self, body: Mapping[str, Any]) -> FrozenDict:
         redacted = self._mapping(body, self._paths, 0)
         if not self._digests:
             return redacted
@@ -175,43 +184,63 @@ class _Redactor:
         }
         return FrozenDict({**redacted, **digests}) if digests else redacted
 
-    def _shows_nothing(self, value: Mapping[str, Any]) -> bool:
-        """Whether an object is plain JSON, frozen but for itself, and nothing in it can be secret.
+    def _object_shown(self, value: Mapping[str, Any]) -> str | None:
+        """Write an object that is plain JSON, frozen but for itself, and shows no secret.
 
-        So is nearly every body, and it is found out much quicker than another body is made.
+        None is any other. Nearly every body is such, and this looks through it and writes it in one
+        go, much quicker than another body is made and written.
         """
-        known = self._known
-        for name, item in value.items():
-            if type(name) is not str or name == "value" or name.startswith("$"):
-                return False
-            if (known.get(name) or self._secrecy(name)) is not _HARMLESS:
-                return False
+        starts = self._starts[tuple(value)]
+        if starts is None:
+            return None
+        texts = self._texts_shown
+        members = []
+        for name, start in starts:
+            item = value[name]
             kind = type(item)
             if kind is str:
-                clean = is_harmless(item)
+                shown: str | None = texts[item]
+            elif item is None:
+                shown = "null"
             elif kind is FrozenDict:
-                clean = self._shows_nothing(item)
+                shown = self._object_shown(item)
             elif kind is FrozenList:
-                clean = self._list_shows_nothing(item)
-            else:  # a `PlainDict` was looked through before
-                clean = item is None or kind is PlainDict or _is_plain_number(item)
-            if not clean:
-                return False
-        return True
+                shown = self._list_shown(item)
+            elif kind is PlainDict:  # was looked through before
+                shown = item.text
+            else:
+                shown = _number_shown(item)
+            if not shown:
+                return None
+            members.append(start + shown)
+        return "{" + ",".join(members) + "}"
 
-    def _list_shows_nothing(self, value: FrozenList) -> bool:
+    def _list_shown(self, value: FrozenList) -> str | None:
+        items = []
         for item in value:
             kind = type(item)
             if kind is str:
                 # A flag, or a pair of a name and its value, is a matter for `_list`.
-                clean = len(value) != 2 and not item.startswith("-") and is_harmless(item)
+                known = len(value) != 2 and not item.startswith("-")
+                shown = self._texts_shown[item] if known else None
             elif kind is FrozenDict:
-                clean = self._shows_nothing(item)
+                shown = self._object_shown(item)
             else:
-                clean = item is None or _is_plain_number(item)
-            if not clean:
-                return False
-        return True
+                shown = "null" if item is None else _number_shown(item)
+            if not shown:
+                return None
+            items.append(shown)
+        return "[" + ",".join(items) + "]"
+
+    def _starts_of(self, names: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+        """Give how each member is begun, in order; None where a value may not be just anything."""
+        for name in names:
+            # One with a `$` is written otherwise, and a `value` may have its name beside it.
+            if type(name) is not str or name == "value" or name.startswith("$"):
+                return None
+            if self._secrecy(name) is not _HARMLESS:
+                return None
+        return tuple((name, encode_basestring_ascii(name) + ":") for name in sorted(names))
 
     def _is_secret(self, name: str, value: object) -> bool:
         return self._secrecy(name)[_sort_of(value)]
@@ -296,12 +325,38 @@ def _named_value(value: Mapping[Any, Any]) -> str | None:
     return None
 
 
-def _is_plain_number(value: object) -> bool:
-    """Whether a value is a number, or a bool, whose JSON form is itself."""
+class _Kept(dict[_K, _V]):
+    """What a function gave for the last some thousand keys, looked up without a call."""
+
+    def __init__(self, function: Callable[[_K], _V]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, key: _K) -> _V:
+        found = self._function(key)
+        # What shows a secret is not kept, nor what is long: names and texts are a model's.
+        if found is not None and len(key) <= _FEW and sum(map(len, key)) <= _SHORT:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[key] = found
+        return found
+
+
+def _text_shown(text: str) -> str | None:
+    """Write a text that shows no secret; None is any other."""
+    return encode_basestring_ascii(text) if is_harmless(text) else None
+
+
+def _number_shown(value: object) -> str | None:
+    """Write a number, or a bool, whose JSON form is itself; None is anything else."""
     kind = type(value)
     if kind is int:
-        return -_SMALL < value < _SMALL  # type: ignore[operator]
-    return kind is bool or (kind is float and isfinite(value))  # type: ignore[arg-type]
+        return repr(value) if -_SMALL < value < _SMALL else None  # type: ignore[operator]
+    if kind is float:
+        return repr(value) if isfinite(value) else None  # type: ignore[arg-type]
+    if kind is bool:
+        return "true" if value else "false"
+    return None
 
 
 def _sort_of(value: object) -> int:

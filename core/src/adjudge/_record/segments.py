@@ -97,11 +97,16 @@ def opened(
     """
     seen: set[tuple[int, int]] = set()
     if not isinstance(given, str | os.PathLike):
-        return [each for path in given for each in _open(path, stack, seen)]
+        return [
+            each
+            for path in given
+            for each in _open(path, stack, seen, stays=bool(_NUMBERED.search(os.fspath(path))))
+        ]
     # It is opened before the others are looked for: those that are numbered later are not missed.
-    found = list(_open(given, stack, seen))
+    found = list(_open(given, stack, seen, stays=False))
     if not alone:
-        found += [each for path in _numbered_beside(given) for each in _open(path, stack, seen)]
+        for path in _numbered_beside(given):
+            found += _open(path, stack, seen, stays=True)
     return found
 
 
@@ -115,9 +120,12 @@ def _numbered_beside(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _open(
-    path: str | os.PathLike[str], stack: ExitStack, seen: set[tuple[int, int]]
+    path: str | os.PathLike[str], stack: ExitStack, seen: set[tuple[int, int]], *, stays: bool
 ) -> Iterator[Segment]:
-    """Open one file, unless it was seen: a crash in a rotation leaves one under two names."""
+    """Open one file, unless it was seen: a crash in a rotation leaves one under two names.
+
+    One that stays where it is is let go again, for there may be more than can be open at once.
+    """
     with ExitStack() as ours:
         stream = ours.enter_context(Path(path).open("rb"))
         status = os.fstat(stream.fileno())
@@ -126,8 +134,7 @@ def _open(
             return
         seen.add(place)
         segment = _begun(os.fspath(path), stream)
-        if _NUMBERED.search(segment.path):
-            # It stays where it is, and there may be more than can be open at once.
+        if stays:
             segment = segment._replace(stream=None)
         else:
             stack.push(ours.pop_all())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Key", "PublicKeys", "Signer", "new_signing_key"]
+
+# PEM, or base64 or hexadecimal digits as long as a key is.
+_MAY_BE_A_KEY = re.compile(r"-----|[A-Za-z0-9+/=_-]{40}")
 
 Key = str | os.PathLike[str] | bytes
 """A key in PEM: the path of a file, or the text itself as bytes."""
@@ -160,12 +164,15 @@ def _other_kind(name: str) -> RecordError:
 def _read(key: Key) -> tuple[str, bytes]:
     if isinstance(key, bytes):
         return "The key", key
-    if "-----BEGIN" in os.fspath(key):
-        raise RecordError("A key is given as the path of a file, or as bytes of PEM; this is text.")
+    name = os.fspath(key)
     try:
-        return os.fspath(key), Path(key).read_bytes()
-    except OSError as error:
-        raise RecordError(f"{key} cannot be read: {error.strerror or error}.") from error
+        return name, Path(key).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+    # Outside of the handler: the system's error repeats the path, which may be the key itself.
+    if _MAY_BE_A_KEY.search(name):
+        name = "A key is given as the path of a file, or as bytes of PEM; what was given"
+    raise RecordError(f"{name} cannot be read: {why}.")
 
 
 def _fingerprint(key: Ed25519PublicKey) -> str:
@@ -177,7 +184,13 @@ def _fingerprint(key: Ed25519PublicKey) -> str:
 
 def _write_new(path: str, data: bytes, mode: int) -> None:
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(data)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+        except BaseException:
+            # Half a key is none, and would stand in the way of the next attempt.
+            Path(path).unlink()
+            raise
     except OSError as error:
         raise RecordError(f"{path} cannot be written: {error.strerror or error}.") from error

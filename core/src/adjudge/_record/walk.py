@@ -67,6 +67,7 @@ class Walk:
         self._several = several
         self._number = 0
         self._torn: list[bytes] = []
+        self._ended = True
         self._open: dict[tuple[str, int], list[OpenProposal]] = {}
         self._stray: ChainLine | None = None
 
@@ -85,18 +86,26 @@ class Walk:
             text = "a file is not left with torn lines at its end; they were added to it later"
             self.fault = Fault("residue_mismatch", text, self.files[-1], self.residue[-1].line)
             return
+        if not self._ended:
+            text = "a file is not left without the end of its last line; it was cut off later"
+            self.fault = Fault("line_ending", text, self.files[-1], self._number)
+            return
         self.files.append(file)
         self._number = 0
         for raw in lines:
             self._number += 1
-            if is_residue(raw):
-                self._torn.append(raw)
-                continue
+            self._ended = raw.endswith(b"\n")
             try:
-                self._take(read_line(raw.removesuffix(b"\n")))
+                if is_residue(raw):
+                    self._torn.append(raw)
+                else:
+                    self._take(read_line(raw.removesuffix(b"\n")))
             except BadLine as bad:
                 self.fault = Fault(bad.code, str(bad), file, self._number - len(self._torn))
                 return
+            if not self._ended:
+                # A writer may be in the middle of this line: its rest would be read as another.
+                break
         if self._torn:
             self._note_residue(self._number + 1, vouched=False)
 
@@ -153,16 +162,18 @@ class Walk:
 
     def _follow(self, record: Mapping[str, Any]) -> None:
         key = (str(record.get("correlation_id")), _as_int(record.get("seq")))
-        kind = record.get("kind")
+        kind = str(record.get("kind"))
         if kind == "step.proposed":
             body = record.get("body")
             tool = body.get("tool") if isinstance(body, dict) else None
             proposal = OpenProposal(self._number, *key, str(tool or ""), self._file())
             self._open.setdefault(key, []).append(proposal)
-        elif kind in _CLOSING_KINDS and self._open.get(key):
+        elif kind in _CLOSING_KINDS and key in self._open:
             # A guard that was started anew under the same name numbers its calls from the start
             # again: what ends is the latest of them.
             self._open[key].pop()
+            if not self._open[key]:
+                del self._open[key]
 
     def explain_link(self, lines: Iterable[bytes]) -> None:
         """Say more of a line that does not link: tell a repetition and a fork from a gap.
