@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import pickle
+import tracemalloc
 
 import pytest
 
@@ -360,3 +361,18 @@ def test_a_checkpoint_is_a_value(key, written):
 
     assert checkpoint == pickle.loads(pickle.dumps(checkpoint))
     assert isinstance(checkpoint, Checkpoint)
+
+
+def test_a_file_without_line_ends_is_no_file_of_checkpoints(key, written, kept):
+    """It is not read as a whole: a device may be at the path, and give bytes for ever."""
+    with kept.open("wb") as file:
+        file.truncate(20_000_000)
+    tracemalloc.start()
+    try:
+        result = verify_chain(written, public_key=f"{key}.pub")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert ("not_a_checkpoint", 1) == (result.code, result.broken_at)
+    assert peak < 2_000_000

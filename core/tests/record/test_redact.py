@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import time
+from decimal import Decimal
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adjudge._record.format import PlainDict, record_line, to_json
 from adjudge._record.redaction import REDACTED, apply_redactor, default_redactor, no_redaction
 from adjudge._record.secrets import is_secret_name, redact_text
-from adjudge._values import digest, freeze, freeze_object
+from adjudge._values import FrozenDict, FrozenList, digest, freeze, freeze_object
 
 SECRETS = ("s3cr3t-a", "s3cr3t-b", "s3cr3t-c", "s3cr3t-d", "s3cr3t-e", "s3cr3t-f")
 
@@ -396,6 +398,7 @@ def _is_finite(value):
         {"a": {"api_key": "x"}},
         {"a": [{"ssn": "x"}]},
         {"a": ["--password", "x"]},
+        {"a": ["-pin", "x", "y"]},
         {"a": ["Authorization", "x"]},
         {"a": {"name": "Authorization", "value": "x"}},
         {"a": "token=x"},
@@ -408,3 +411,50 @@ def test_one_secret_among_frozen_arguments_is_found(args):
 
     assert '"x"' not in json.dumps(redacted)
     assert "=x" not in json.dumps(redacted)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("inf"), float("nan"), pytest.param(10**5000, id="huge"), Decimal("1.10"), "\ud800"],
+)
+def test_what_has_a_form_of_its_own_is_left_to_the_record(value):
+    """A number that JSON has not is no reason for a line that is no JSON."""
+    shown = apply_redactor(default_redactor(), {"n": value})
+
+    assert {"n": to_json(value)} == json.loads(record_line(to_json(shown)))
+
+
+def test_a_redactor_keeps_no_secret_and_nothing_without_a_bound():
+    """What it keeps to be quick is harmless and short, and of a bounded number."""
+    redact = default_redactor()
+    secret = {"note": FrozenDict({"text": "password=S3CRET"}), "long": "x" * 2000}
+    for number in range(5000):
+        apply_redactor(redact, {f"n{number}": f"t{number}", **secret, "y" * 2000: None})
+        apply_redactor(redact, {f"n{number}": f"t{number}"})
+    kept = {**redact._starts, **redact._texts_shown}
+
+    assert "S3CRET" not in str(kept)
+    assert "x" * 2000 not in str(kept)
+    assert "y" * 2000 not in str(kept)
+    assert 0 < len(redact._starts) <= 4096
+    assert 0 < len(redact._texts_shown) <= 4096
+
+
+@pytest.mark.parametrize(
+    "value", [True, False, None, 1, -1.5, 1e300, 2**63, FrozenList([True, None, 1, FrozenDict()])]
+)
+def test_what_is_looked_through_has_its_text(value):
+    """A body that shows nothing is written in its canonical form, its names in order."""
+    body = FrozenDict({"b": value, "a b": value, "a": FrozenDict({"é": value, "d": "x"})})
+    shown = apply_redactor(default_redactor(), body)
+
+    written = shown.text if isinstance(shown, PlainDict) else record_line(to_json(shown))
+    assert json.dumps(body, sort_keys=True, separators=(",", ":")) == written
+
+
+def test_a_path_holds_for_what_is_frozen():
+    """Where paths were given, no body passes for one that shows nothing."""
+    redact = default_redactor(paths=["args.code"], digests=False)
+    body = {"args": freeze_object({"code": "x1", "note": "n"})}
+
+    assert {"args": {"code": REDACTED, "note": "n"}} == apply_redactor(redact, body)

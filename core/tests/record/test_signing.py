@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import stat
 from pathlib import Path
 
@@ -189,3 +190,39 @@ def test_a_key_that_cannot_verify_is_an_error_that_says_why(written, make, said)
     """A private key is not taken for its public half."""
     with pytest.raises(RecordError, match=said):
         verify_chain(written, public_key=make())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OPENSSL_KEY.decode(),
+        OPENSSL_KEY.decode().splitlines()[1],
+        OPENSSL_KEY.decode().replace("-----BEGIN PRIVATE KEY-----\n", ""),
+        OPENSSL_KEY.decode().lower(),
+        "b6c16727" * 8,
+        "tsFnJy6KjIViI39NETiPNNfsUTQxRcxWaY0lzAsz75Q=",
+    ],
+    ids=["PEM", "its base64", "without a head", "in small letters", "in digits", "the seed"],
+)
+def test_a_key_that_is_given_as_text_is_not_repeated(written, text):
+    """Neither in the error, nor in the one that the system gave."""
+    for use in (sign_checkpoint, lambda path, key: verify_chain(path, public_key=key)):
+        with pytest.raises(RecordError, match="bytes of PEM") as caught:
+            use(written, text)
+
+        assert not [line for line in text.splitlines() if line in str(caught.value)]
+        assert None is caught.value.__context__
+
+
+def test_half_a_key_is_not_left(tmp_path):
+    """A full disk leaves neither file, so the next attempt finds nothing in its way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room in (50, 115):  # less than the public half; less than the private one
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        try:
+            with pytest.raises(RecordError, match="cannot be written"):
+                new_signing_key(tmp_path / "k.pem")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+        assert [] == list(tmp_path.iterdir())

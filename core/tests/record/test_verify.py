@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 import sys
+import tracemalloc
 
 import pytest
 
 from adjudge import new_signing_key, sign_checkpoint
 from adjudge._record.chain import hash_chained_sink
-from adjudge._record.lines import GENESIS_HASH, chain_line
+from adjudge._record.lines import GENESIS_HASH, chain_line, is_residue, sealed_line
 from adjudge._record.verification import verify_chain
 from adjudge.errors import RecordError
 
@@ -299,3 +300,50 @@ def test_checkpoints_without_cryptography_are_an_error_that_names_the_extra(
         new_signing_key(tmp_path / "key.pem")
 
     assert [record] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_is_no_json_is_refused_although_the_hashes_fit(record, number):
+    """Python reads such a number, and no line is written with one."""
+    text = f'{{"body":{{"a":{number}}},"kind":"x","prev_hash":"{GENESIS_HASH}","seq":1}}'
+    record.write_bytes(sealed_line(text)[0])
+
+    assert (False, "not_canonical") == (verify_chain(record).intact, verify_chain(record).code)
+
+
+def test_a_line_that_is_still_being_written_is_no_fault(event, record, lines, monkeypatch):
+    """The check ends with what was there: the rest of the line is not read as a line of its own."""
+    record.write_bytes(b"".join(lines[:-1]) + lines[-1][:50])
+
+    def a_writer_goes_on(data):
+        if data == lines[-1][:50]:
+            record.write_bytes(b"".join(lines))
+        return is_residue(data)
+
+    monkeypatch.setattr("adjudge._record.walk.is_residue", a_writer_goes_on)
+    result = verify_chain(record)
+
+    assert (True, COUNT - 1) == (result.intact, result.lines)
+    assert (True, COUNT) == (verify_chain(record).intact, verify_chain(record).lines)
+
+
+def test_calls_that_have_ended_take_no_memory(event, record):
+    """A record of any length is checked in the memory that its open calls and one line take."""
+
+    def peak(calls):
+        record.unlink(missing_ok=True)
+        sink = hash_chained_sink(record)
+        for seq in range(calls):
+            sink(event(seq))
+            sink(event(seq, "action.completed"))
+        tracemalloc.start()
+        try:
+            assert verify_chain(record).intact
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)  # what is loaded once is not counted
+    few = peak(100)
+
+    assert peak(1_500) < few + 50_000

@@ -318,7 +318,40 @@ def test_a_record_is_sound_while_it_is_rotated(event, record):
 
 def test_a_value_that_cannot_be_a_key_is_no_error(record):
     """A forged line with a list for an id is read like any other."""
-    value = {"kind": "step.proposed", "body": {}, "correlation_id": [1], "seq": {}}
-    record.write_bytes(chain_line(value, GENESIS_HASH)[0])
+    for kind in ("step.proposed", [1], {}):
+        value = {"kind": kind, "body": {}, "correlation_id": [1], "seq": {}}
+        record.write_bytes(chain_line(value, GENESIS_HASH)[0])
 
-    assert verify_chain(record).intact
+        assert verify_chain(record).intact
+
+
+def test_a_full_file_without_its_last_newline_is_found(files, record):
+    """A writer ends the last line before it goes on in another file."""
+    files[1].write_bytes(files[1].read_bytes().removesuffix(b"\n"))
+    result = verify_chain(record)
+
+    assert (False, "line_ending", str(files[1]), 4) == (
+        result.intact,
+        result.code,
+        result.broken_in,
+        result.broken_at,
+    )
+
+
+def test_a_record_whose_name_ends_in_a_number_may_be_rotated_meanwhile(
+    event, tmp_path, monkeypatch
+):
+    """What is at such a path is not taken for a full file, which stays where it is."""
+    record = tmp_path / "agent.123456.jsonl"
+    sink = hash_chained_sink(record, rotate_bytes=1)
+    sink(event(0))
+    scandir = os.scandir
+
+    def a_writer_rotates(path):
+        sink(event(1))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", a_writer_rotates)
+    result = verify_chain(record)
+
+    assert (True, 1) == (result.intact, result.lines)
