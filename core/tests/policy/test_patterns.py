@@ -49,6 +49,7 @@ def compiled(text, *, permitting=False):
         "^((?:x+)?)*y",
         "^(?:x*?)*?y",
         "^(?:\u00e9x|[\u00e0-\u00ff]x)*z",
+        "(?a)^(?:(?u:\\w)|\u00e9)+z",
     ],
 )
 def test_a_pattern_that_can_take_exponential_time_is_refused(text):

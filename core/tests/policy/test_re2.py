@@ -59,6 +59,15 @@ def test_where_re2_is_not_asked_a_text_beyond_the_bound_is_an_error():
         pattern.search("x" * (pattern.max_subject + 1))
 
 
+def test_a_pattern_that_is_too_large_for_re2_to_be_fast_keeps_its_bound():
+    """Clause 11: a hundred Unicode words are 100,000 states, and a long text would take minutes."""
+    pattern = compile_pattern("(?:\u00e9|\u00fc|\\w){100}!", permitting=False)
+
+    assert pattern.search("x" * (pattern.max_subject + 1)) is False
+    with pytest.raises(SubjectTooLong):
+        pattern.search("\u00e9" * (pattern.max_subject + 1))
+
+
 def test_a_boundary_of_words_is_left_to_re2_in_ascii_alone():
     r"""Clause 11: RE2's `\b` knows ASCII letters only, so other texts keep the bound."""
     pattern = compile_pattern("\\brm\\b", permitting=False)
@@ -81,6 +90,7 @@ def test_a_text_that_is_no_unicode_keeps_the_bound():
     [
         *("\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "[^\\n\\w]", "[\u00e0-\u00ff\\d_]"),
         *(".", "(?s:.)", "(?a:\\w)", "(?a:\\s)", "(?ai:k)"),
+        *("(?a:(?u:\\w))", "(?a:\\w(?u:))", "(?ai:(?u:k))"),
         *(
             "[^\\s\\S]",
             "[\u00e0-\u00ff]",

@@ -102,6 +102,16 @@ def test_invented_names_fill_no_memory():
     assert 500 > steps.cache_info().currsize
 
 
+def test_invented_namespaces_fill_no_memory():
+    """The rules of one tool are kept for so many namespaces only as its rules allow."""
+    bundle = policy(*(rule(id=f"r{n}", match={"tool": "work", "args.x": n}) for n in range(1000)))
+
+    for n in range(500):
+        evaluate(bundle, call({"x": 999}, namespace=f"invented{n}"))
+
+    assert 500 > bundle._compiled.rules._kept.cache_info().currsize
+
+
 def test_a_default_is_made_once_for_each_tool():
     """The decision of a default names its tool, and is the same one the next time."""
     bundle = policy()

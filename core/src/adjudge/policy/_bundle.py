@@ -26,7 +26,7 @@ from adjudge.policy._python_rules import PythonRule, named, priorities_of
 from adjudge.policy._reading.source import read_policy
 from adjudge.policy._resolving import paths_to_resolve
 from adjudge.policy._verdicts import strictest
-from adjudge.policy._work import Progress, Work, collector_at_rest
+from adjudge.policy._work import Progress, Work
 
 __all__ = [
     "LayeredPolicyBundle",
@@ -252,13 +252,12 @@ def _compile_text(
     format: Format | None = None,
     file: str | None = None,
 ) -> PolicyBundle:
-    with collector_at_rest():
-        read = (
-            source
-            if isinstance(source, PolicySource)
-            else read_policy(source, format=format, file=file, work=work)
-        )
-        return _compile_one(read, python_rules, python_rule_priorities, layer, work)
+    read = (
+        source
+        if isinstance(source, PolicySource)
+        else read_policy(source, format=format, file=file, work=work)
+    )
+    return _compile_one(read, python_rules, python_rule_priorities, layer, work)
 
 
 def _compile_one(

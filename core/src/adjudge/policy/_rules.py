@@ -83,8 +83,9 @@ class RuleIndex:
     ) -> None:
         self._by_tool = by_tool
         self._general = general
-        # However many tools are asked about, what is kept of the general rules stays of one size.
-        tools = min(max(_MOST_RULES_KEPT // (1 + len(general)), 16), _MOST_TOOLS_KEPT)
+        # However many tools and namespaces are asked about, what is kept stays of one size.
+        most = 1 + len(general) + max(map(len, by_tool.values()), default=0)
+        tools = min(max(_MOST_RULES_KEPT // most, 16), _MOST_TOOLS_KEPT)
         self._kept = lru_cache(tools)(self._find)
         # What `steps` gives of a tool without a namespace, as far as it needs no rule for all.
         self.ready: Mapping[str, tuple[Step, ...]] = (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from adjudge.policy._patterns.shared import Patterns
 
-__all__ = ["Progress", "Stage", "Work", "collector_at_rest"]
+__all__ = ["Progress", "Stage", "Work"]
 
 Progress = Callable[[int, int], None]
 """Is told how much is done, of how much in all."""
@@ -63,18 +61,3 @@ class Work:
         if now > self._told:
             self._told = now
             self._progress(now, _WHOLE)
-
-
-@contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Keep Python's collector of cycles from looking through what is being made.
-
-    All of it stays, and to be looked through again and again is half the time of a large policy.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from adjudge.policy._patterns.tree import parse
+from adjudge.policy._patterns.tree import flags_within, parse
 
 __all__ = ["translated"]
 
@@ -71,7 +71,7 @@ class _Writer:
             return f"(?:{'|'.join(branches)})"
         if name == "SUBPATTERN":
             _, added, removed, body = argument
-            return f"(?:{self.sequence(body, (flags | added) & ~removed, last=last)})"
+            return f"(?:{self.sequence(body, flags_within(flags, added, removed), last=last)})"
         if name in _REPEATS:
             least, most, body = argument
             return self._repeat(int(least), int(most), body, flags)

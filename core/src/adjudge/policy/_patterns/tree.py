@@ -27,6 +27,7 @@ __all__ = [
     "Sequence",
     "Tree",
     "build_tree",
+    "flags_within",
     "is_rigid",
     "parse",
     "shape_of",
@@ -78,6 +79,8 @@ class Position:
     text_start: bool
 
 
+_OF_KIND = int(re.ASCII | re.LOCALE | re.UNICODE)
+
 Tree = Characters | Sequence | Alternatives | Repeat | Look | Position
 
 
@@ -89,6 +92,13 @@ def parse(pattern: str) -> Any:
 def build_tree(parsed: Any) -> Tree:
     """Turn the parser's tree into ours."""
     return _Builder(Alphabet(literals_of(parsed))).sequence(parsed, parsed.state.flags)
+
+
+def flags_within(flags: int, added: int, removed: int) -> int:
+    """Give the flags within a group that sets some; of (?a) and (?u) the inner one holds alone."""
+    if added & _OF_KIND:
+        flags &= ~_OF_KIND
+    return (flags | added) & ~removed
 
 
 def is_rigid(parsed: Any) -> bool:
@@ -121,7 +131,7 @@ def shape_of(parsed: Any, flags: int, *, text_end: bool) -> Any:
         return ("AT", "AT_END_STRING" if is_end else str(parsed[1]))
     if len(parsed) == 2 and str(parsed[0]) == "SUBPATTERN":
         _, added, removed, _ = parsed[1]
-        flags = (flags | added) & ~removed
+        flags = flags_within(flags, added, removed)
     return tuple(shape_of(item, flags, text_end=text_end) for item in parsed)
 
 
@@ -163,7 +173,7 @@ class _Builder:
             branches = (self.sequence(yes, flags), self.sequence(no or (), flags))
             return Alternatives(branches)
         group, added, removed, body = argument
-        tree = self.sequence(body, (flags | added) & ~removed)
+        tree = self.sequence(body, flags_within(flags, added, removed))
         if group is not None:
             self._groups[group] = tree, flags & re.IGNORECASE
         return tree

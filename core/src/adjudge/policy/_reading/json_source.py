@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,9 @@ class _Walker:
         self._problems = problems
         self._reached = reached
         self._at = 0
-        self._line_starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        # A text may be nothing but lines, and a list takes 36 bytes for each.
+        self._line_starts = array("I", [0])
+        self._line_starts.extend(found.end() for found in re.finditer("\n", text))
         # An integer of thousands of digits must not raise while it is read.
         self._decoder = json.JSONDecoder(parse_int=_integer)
 
