@@ -16,6 +16,7 @@ import inspect
 import logging
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError as FutureCancelled
@@ -46,20 +47,20 @@ class Offer:
         self.taken = False
 
 
-class PromptSink:
+class PromptSink(ABC):
     """A sink that can often take events without waiting for anybody, and knows when it can."""
 
+    @abstractmethod
     def __call__(self, event: AuditEvent) -> Awaitable[None] | None:
         """Take an event, however long that takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_at_once(self, offer: Offer) -> None:
         """Take the events in the caller's thread, if no wait can come of it.
 
         What it raises is a failure of the sink, unless it is an interrupt of the caller: then
         `taken` says whether the events are out.
         """
-        raise NotImplementedError
 
 
 class _Job:
