@@ -25,6 +25,7 @@ from adjudge._arguments.proposal import (
     Replay,
 )
 from adjudge._arguments.schema import Normalised, normalise
+from adjudge._enforcement.places import CallPlace
 from adjudge._enforcement.runs import GovernedRun, warn_unless_durable
 from adjudge._enforcement.signature import is_async
 from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry, encode_result
@@ -47,6 +48,7 @@ __all__ = [
     "EMPTY",
     "WAITING",
     "Admitted",
+    "CallPlace",
     "Effective",
     "EntryState",
     "FrozenDict",

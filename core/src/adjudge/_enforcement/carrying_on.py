@@ -7,7 +7,7 @@ that is: the call that was asked about, a body that suspended itself, or somethi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from adjudge._enforcement.admission import Reading
 from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import edit_again, pause
 from adjudge._enforcement.attempt import Refusal, Steps
-from adjudge._enforcement.doors import FrameworkDoor
+from adjudge._enforcement.doors import Door
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.judging import same
 from adjudge._enforcement.keeping import pending_of, request_of
@@ -48,13 +48,15 @@ class RunCall(Resumption):
     def __init__(
         self,
         settings: Settings,
-        door: FrameworkDoor,
+        door: Door,
+        arguments: str | Mapping[str, Any],
         run: GovernedRun,
         next_seq: Callable[[], int],
         *,
+        extra: Mapping[str, Any] | None = None,
         context: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(settings, door, -1, door.call.arguments, context=context)
+        super().__init__(settings, door, -1, arguments, extra, context)
         self._run = run
         self.next_seq = next_seq
         self._reading = Reading()

@@ -7,6 +7,7 @@ running the body means. Nothing here decides anything.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +29,7 @@ from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
 if TYPE_CHECKING:
+    from adjudge._enforcement.places import CallPlace
     from adjudge._enforcement.runs import GovernedRun
     from adjudge._executors.routing import Executor
 
@@ -133,14 +135,14 @@ class ToolDoor:
     """A tool of a `ToolSet`, run by the executor or in place; made once for each tool."""
 
     namespace = None
-    call_id = None
+    call_id: str | None = None
     attempt = 1
     key = None
-    run = None
-    agent = None
-    parent = None
+    run: GovernedRun | None = None
+    agent: str | None = None
+    parent: str | None = None
     may_pause = True
-    control_flow = ()
+    control_flow: tuple[type[BaseException], ...] = ()
     known = True
     raises = False
     injects = False
@@ -157,6 +159,14 @@ class ToolDoor:
         self.shadow = definition.shadow_fn
         # An executor answers with an `ActionResult`, a function with its value.
         self.returns_result = executor is not None
+
+    def at(self, place: CallPlace) -> ToolDoor:
+        """Give the same door for one call of a run."""
+        placed = copy(self)
+        placed.call_id, placed.run = place.call_id, place.run
+        placed.agent, placed.parent = place.agent, place.parent
+        placed.control_flow = place.control_flow
+        return placed
 
     def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments and fill in the signature's defaults."""
@@ -205,9 +215,9 @@ class UnknownToolDoor:
     """A name that no tool has; it is denied, and has no body."""
 
     tool: str
+    call_id: str | None = None
 
     namespace = None
-    call_id = None
     attempt = 1
     key = None
     run = None

@@ -25,6 +25,8 @@ from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.loop import LoopThread
 from adjudge._enforcement.mediation import Mediation
+from adjudge._enforcement.notes import check_kind, noted
+from adjudge._enforcement.places import CallPlace
 from adjudge._enforcement.replays import ReplayedCall
 from adjudge._enforcement.resumption import Resumption, claim_and_go_on
 from adjudge._enforcement.runs import GovernedRun, reopen, waiting
@@ -158,6 +160,7 @@ class ToolGuard:
         *,
         extra: Mapping[str, Any] | None = None,
         context: ContextSource | None = None,
+        place: CallPlace | None = None,
     ) -> GovernedCall:
         """Govern one call of a tool of the guard's `ToolSet`, and run it if it may.
 
@@ -165,9 +168,10 @@ class ToolGuard:
         calling; without it the guard's own principal and surroundings hold. `extra` is what a
         policy reads as `context.extra`; what `context` says of it counts first. Denials, failures
         of the tool and previews are values; only a cancellation and the like is raised. A sync
-        tool runs in a thread of its own, which a cancellation leaves behind.
+        tool runs in a thread of its own, which a cancellation leaves behind. `place` says where in
+        a run that can pause the call stands (`adjudge.integration.CallPlace`).
         """
-        return await drive(self._checking(name, args, extra, context), self._recorder)
+        return await drive(self._checking(name, args, extra, context, place), self._recorder)
 
     def check_sync(
         self,
@@ -176,9 +180,11 @@ class ToolGuard:
         *,
         extra: Mapping[str, Any] | None = None,
         context: ContextSource | None = None,
+        place: CallPlace | None = None,
     ) -> GovernedCall:
         """Do what `check` does, for callers without an event loop."""
-        return drive_sync(self._checking(name, args, extra, context), self._recorder, self._thread)
+        steps = self._checking(name, args, extra, context, place)
+        return drive_sync(steps, self._recorder, self._thread)
 
     async def govern_call(
         self,
@@ -260,6 +266,19 @@ class ToolGuard:
         """Do what `reopen` does, for callers without an event loop."""
         return drive_sync(reopen(self._settings, answers, run), self._recorder, self._thread)
 
+    async def record_event(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Put an event of the host's own on the record, such as `run.started` (for integrations).
+
+        It is redacted, and goes to every sink after what was recorded before it. Raises
+        `RecordError` where a required sink does not take it, and `ValueError` for a kind that is
+        none, or that is Adjudge's own.
+        """
+        await drive(self._noting(kind, body), self._recorder)
+
+    def record_event_sync(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Do what `record_event` does, for callers without an event loop."""
+        drive_sync(self._noting(kind, body), self._recorder, self._thread)
+
     def close(self) -> None:
         """Stop the guard's loop thread, if it was started; a later call would start it again."""
         self._thread.close()
@@ -276,11 +295,14 @@ class ToolGuard:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def _door(self, name: object) -> Door:
+    def _door(self, name: object, place: CallPlace | None = None) -> Door:
+        call_id = None if place is None else place.call_id
         if not isinstance(name, str):
-            return UnknownToolDoor(f"<{type(name).__name__}>")
+            return UnknownToolDoor(f"<{type(name).__name__}>", call_id)
         door = self._doors.get(name)
-        return UnknownToolDoor(name) if door is None else door
+        if door is None:
+            return UnknownToolDoor(name, call_id)
+        return door if place is None else door.at(place)
 
     def _checking(
         self,
@@ -288,10 +310,16 @@ class ToolGuard:
         args: Mapping[str, Any] | str,
         extra: Mapping[str, Any] | None,
         context: ContextSource | None,
+        place: CallPlace | None,
     ) -> Mediating:
-        door = (self._doors.get(name) if type(name) is str else None) or self._door(name)
-        number = self._next_number()
-        return Mediation(self._settings, door, number, args, extra, context).run()
+        settings, number = self._settings, self._next_number
+        if place is None:
+            door = (self._doors.get(name) if type(name) is str else None) or self._door(name)
+            return Mediation(settings, door, number(), args, extra, context).run()
+        door = self._door(name, place)
+        if door.run is None:
+            return Mediation(settings, door, number(), args, extra, context).run()
+        return RunCall(settings, door, args, door.run, number, extra=extra, context=context).run()
 
     def _governing(
         self, call: ProposedCall, execute: Callable[[Effective], Any], context: ContextSource | None
@@ -319,8 +347,12 @@ class ToolGuard:
     ) -> RunCall:
         settings, number = self._settings, self._next_number
         if call.replay is None or settings.ledger is None:
-            return RunCall(settings, door, run, number, context=context)
+            return RunCall(settings, door, call.arguments, run, number, context=context)
         return ReplayedCall(settings, door, run, number, call.replay, context=context)
+
+    def _noting(self, kind: str, body: Mapping[str, Any]) -> Generator[Effect, Any, None]:
+        check_kind(kind)
+        return noted(self._settings, self._next_number(), kind, body)
 
     def _resuming(self, pending_id: str, answer: ApprovalDecision) -> Mediating:
         def go_on(entry: LedgerEntry, holder: str) -> Mediating:

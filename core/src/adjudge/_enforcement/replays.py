@@ -57,7 +57,7 @@ class ReplayedCall(RunCall):
         *,
         context: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(settings, door, run, next_seq, context=context)
+        super().__init__(settings, door, door.call.arguments, run, next_seq, context=context)
         self._proposed = door
         self._replay = replay
 

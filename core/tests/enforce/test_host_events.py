@@ -1,0 +1,125 @@
+"""Events of a host's own on the record of the calls, and calls of `check` that stand in a run."""
+
+import json
+
+import pytest
+
+from adjudge._enforcement.places import CallPlace
+from adjudge._enforcement.runs import GovernedRun
+from adjudge._enforcement.tools import tool
+from adjudge._record.chain import hash_chained_sink
+from adjudge._record.sinks import required_sink
+from adjudge._record.verification import verify_chain
+from adjudge._types import ApprovalDecision, Outcome
+from adjudge.errors import RecordError
+
+ALLOW = {"decision": "allow"}
+ASK = {"decision": "approve_required"}
+GRANT = ApprovalDecision(True, "ana", "fine")
+
+
+class Suspended(BaseException):
+    """How a host leaves a body whose inside waits."""
+
+
+class TestHostEvents:
+    @pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
+    async def test_an_event_stands_between_those_of_the_calls(self, bench, sync):
+        """It has a number of its own, and what the guard's events have in common."""
+        guard = bench.guard(ALLOW)
+        await guard.check("note", {"text": "a"})
+        if sync:
+            guard.record_event_sync("step.usage", {"input_tokens": 3})
+        else:
+            await guard.record_event("step.usage", {"input_tokens": 3})
+        await guard.check("note", {"text": "b"})
+
+        event = bench.events[3]
+        assert ("step.usage", {"input_tokens": 3}) == (event.kind, dict(event.body))
+        assert (guard.correlation_id, guard.policy.id) == (event.correlation_id, event.bundle_id)
+        assert [0, 0, 0, 1, 2, 2, 2] == [each.seq - bench.events[0].seq for each in bench.events]
+
+    async def test_secrets_in_it_are_redacted(self, bench):
+        """It goes the way of every event."""
+        guard = bench.guard(ALLOW)
+
+        await guard.record_event("run.started", {"password": "hunter2"})
+
+        assert "hunter2" not in repr(bench.events)
+
+    @pytest.mark.parametrize(
+        "kind", ["action.completed", "policy.evaluated", "step.proposed", "approval.granted", "x"]
+    )
+    async def test_what_became_of_a_call_only_adjudge_records(self, bench, kind):
+        """Law 7: no host can forge a terminal event."""
+        with pytest.raises(ValueError, match=r"own|two words"):
+            await bench.guard(ALLOW).record_event(kind, {})
+
+        assert [] == bench.events
+
+    async def test_a_required_sink_that_refuses_it_is_an_error(self, bench):
+        """What cannot be recorded is not passed over."""
+
+        def refuse(event):
+            raise OSError("full")
+
+        guard = bench.guard(ALLOW, sinks=[required_sink(refuse)])
+
+        with pytest.raises(RecordError):
+            await guard.record_event("run.started", {})
+
+    async def test_the_chain_holds_with_it(self, bench, tmp_path):
+        """What a verifier accepts is what was written."""
+        log = tmp_path / "audit.jsonl"
+        guard = bench.guard(ALLOW, sinks=[hash_chained_sink(log)])
+        await guard.record_event("run.started", {"task": "x"})
+        await guard.check("note", {"text": "a"})
+
+        result = verify_chain(log)
+
+        assert (True, 4, ()) == (result.intact, result.lines, result.open_proposals)
+        assert "run.started" == json.loads(log.read_text().splitlines()[0])["kind"]
+
+
+class TestPlaces:
+    async def test_a_paused_call_of_check_goes_on_in_its_run(self, bench, desk):
+        """Clause 24: what waited is found by its place, and runs once."""
+        guard, run = desk.guard(ASK), GovernedRun()
+        args = {"to": "x", "amount": 1}
+
+        async def call(within):
+            return await guard.check("pay", args, place=CallPlace("c1", within, "clerk", "/c0"))
+
+        paused = await call(run)
+        reopened = await desk.reopen(guard, {paused.pending.id: GRANT})
+        done = await call(reopened)
+        again = await call(reopened)
+
+        assert (Outcome.PENDING, Outcome.COMPLETED) == (paused.outcome, done.outcome)
+        assert "c1" == paused.pending.call_id
+        assert Outcome.PENDING == again.outcome
+        assert [args] == bench.ran
+
+    async def test_an_unknown_tool_keeps_the_id_of_its_call(self, bench):
+        """The record says which of the model's calls named no tool."""
+        guard = bench.guard(ALLOW)
+
+        denied = await guard.check("nothing", {}, place=CallPlace("c7"))
+
+        assert Outcome.DENIED == denied.outcome
+        assert "c7" == bench.events[0].body["call_id"]
+
+    async def test_a_body_may_leave_by_the_control_flow_of_its_host(self, bench, desk):
+        """Law 6: a body that suspends itself is no failure, and its exception passes."""
+
+        async def leaves(to: str) -> str:
+            raise Suspended
+
+        functions = [tool()(leaves)]
+        guard, run = desk.guard(ALLOW, tools=functions), GovernedRun()
+        place = CallPlace("c1", run, control_flow=(Suspended,))
+
+        with pytest.raises(Suspended):
+            await guard.check("leaves", {"to": "x"}, place=place)
+
+        assert "action.suspended" == bench.events[-1].kind
