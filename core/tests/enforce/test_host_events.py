@@ -6,12 +6,12 @@ import pytest
 
 from adjudge._enforcement.places import CallPlace
 from adjudge._enforcement.runs import GovernedRun
-from adjudge._enforcement.tools import tool
+from adjudge._enforcement.tools import ToolSet, tool
 from adjudge._record.chain import hash_chained_sink
 from adjudge._record.sinks import required_sink
 from adjudge._record.verification import verify_chain
 from adjudge._types import ApprovalDecision, Outcome
-from adjudge.errors import RecordError
+from adjudge.errors import GovernError, RecordError
 
 ALLOW = {"decision": "allow"}
 ASK = {"decision": "approve_required"}
@@ -123,3 +123,27 @@ class TestPlaces:
             await guard.check("leaves", {"to": "x"}, place=place)
 
         assert "action.suspended" == bench.events[-1].kind
+
+
+class TestOtherTools:
+    async def test_a_guard_with_other_tools_keeps_one_record(self, bench):
+        """The policy, the numbering and the sinks are those of the guard that it is made of."""
+
+        async def count(to: str) -> str:
+            return "1"
+
+        guard = bench.guard({"match": {"tool": "count"}, "decision": "allow"}, tools=[])
+        other = guard.with_tools(ToolSet.from_functions(tool()(count)))
+
+        first = await guard.check("count", {"to": "x"})
+        second = await other.check("count", {"to": "x"})
+
+        assert (Outcome.DENIED, Outcome.COMPLETED) == (first.outcome, second.outcome)
+        assert guard.correlation_id == other.correlation_id
+        assert 1 == bench.events[-1].seq - bench.events[0].seq
+        assert ((), ("count",)) == (guard.tools.names, other.tools.names)
+
+    def test_what_are_no_tools_are_refused(self, bench):
+        """A list of functions is an error where it is given."""
+        with pytest.raises(GovernError, match=r"ToolSet\.from_functions"):
+            bench.guard(ALLOW).with_tools([len])

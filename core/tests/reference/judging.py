@@ -53,6 +53,8 @@ class Alone:
     applied: Candidate | None = None
     answer: Answer | None = None
     restricting_erred: bool = False
+    without: tuple[Candidate, ...] = ()
+    """The doubtful transforms that this leaves out (clause 8)."""
 
 
 def over(floor: Judgement, base: Judgement) -> Judgement:
@@ -124,7 +126,12 @@ def judge_alone(
         judgement = _decided(policy, world, candidate, answer, without)
         applied = candidate if answer.verdict is Verdict.TRANSFORM else None
         return Alone(
-            over_all(tuple(floors), judgement), tuple(floors), tuple(errors), applied, answer
+            over_all(tuple(floors), judgement),
+            tuple(floors),
+            tuple(errors),
+            applied,
+            answer,
+            without=without,
         )
     return Alone(None, tuple(floors), tuple(errors), restricting_erred=restricting_erred)
 
@@ -167,7 +174,7 @@ def _doubtful(
     if judgement.verdict not in (Verdict.ALLOW, Verdict.TRANSFORM):
         return replace(rest, judgement=judgement)
     instead = _decided(policy, world, candidate, answer, without)
-    return Alone(instead, rest.floors, rest.errors, candidate, answer)
+    return Alone(instead, rest.floors, rest.errors, candidate, answer, without=without)
 
 
 def judged_with_default(policy: ReferencePolicy, world: World, alone: Alone) -> Judgement:

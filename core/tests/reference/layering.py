@@ -145,8 +145,8 @@ def _on_result(
     """One layer's voices once the result is known."""
     if one.applied is not None and one.judgement is not None:
         # Where its own transform matched: as in clause 19.
-        met = tuple(_named(name, met) for met in newly_met(layer, world, one.applied, final))
-        return [over_all(met, one.judgement)]
+        met = newly_met(layer, world, one.applied, final, one.without)
+        return [over_all(tuple(_named(name, each) for each in met), one.judgement)]
     # Elsewhere afresh, the stricter of its judgements on the original and on the final arguments.
     result = replace(world, request=replace(world.request, args=final))
     again = _tagged(name, layer, result)

@@ -21,7 +21,7 @@ from adjudge.policy import (
     strict_overrides_loose,
 )
 
-__all__ = ["check_settings", "is_data", "may_read_paths"]
+__all__ = ["check_settings", "check_tools", "is_data", "may_read_paths"]
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -30,9 +30,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     `settings` are the arguments of `ToolGuard`; None stands for what was not given.
     """
     _check_policy(settings["policy"])
-    tools = settings["tools"]
-    if tools is not None and not isinstance(tools, ToolSet):
-        raise _wrong("tools", tools, "give ToolSet.from_functions(...) of it")
+    check_tools(settings["tools"], settings["executor"])
     if not isinstance(settings["principal"], Principal):
         raise _wrong("principal", settings["principal"], 'give Principal("user", "ana")')
     for name in ("environment", "workspace", "correlation_id"):
@@ -40,17 +38,24 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     _check_asking(settings["on_approval"], settings["ledger"])
     _check_functions("obligations", settings["obligations"], "ids to handlers")
     _check_functions("shadows", settings["shadows"], "names of tools to shadows")
-    for name, instead in (
-        ("executor", "give inline_executor() or another executor"),
-        ("redact", "give default_redactor(...), or no_redaction to record everything"),
-    ):
-        if settings[name] is not None and not callable(settings[name]):
-            raise _wrong(name, settings[name], instead)
+    redact = settings["redact"]
+    if redact is not None and not callable(redact):
+        raise _wrong(
+            "redact", redact, "give default_redactor(...), or no_redaction to record everything"
+        )
     cancel = settings["cancel"]
     if cancel is not None and _lacks(cancel, "cancelled", "reason"):
         raise _wrong("cancel", cancel, "give a CancelToken()")
     if isinstance(settings["sinks"], str) or not isinstance(settings["sinks"], Iterable):
         raise _wrong("sinks", settings["sinks"], "give a list of sinks, [jsonl_sink(path)]")
+
+
+def check_tools(tools: object, executor: object) -> None:
+    """Raise `GovernError` for tools or an executor that `check` could not run; None is none."""
+    if tools is not None and not isinstance(tools, ToolSet):
+        raise _wrong("tools", tools, "give ToolSet.from_functions(...) of it")
+    if executor is not None and not callable(executor):
+        raise _wrong("executor", executor, "give inline_executor() or another executor")
 
 
 def is_data(policy: object) -> bool:

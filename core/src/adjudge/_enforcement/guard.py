@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from adjudge._enforcement.admission import described
 from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_deny
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.carrying_on import RunCall
-from adjudge._enforcement.configuration import check_settings, is_data, may_read_paths
+from adjudge._enforcement.configuration import check_settings, check_tools, is_data, may_read_paths
 from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
 from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Effect, Mediating, Raised
@@ -90,10 +91,6 @@ class ToolGuard:
         self._tools = ToolSet() if tools is None else tools
         if isinstance(approval, PauseApproval):
             ledger = approval.ledger
-        self._doors = {
-            item.name: ToolDoor(item, self._tools.signature(item.name), executor)
-            for item in self._tools
-        }
         self._thread = LoopThread()
         self._recorder = Recorder(sinks, loop=self._thread.loop)
         self._next_number = itertools.count().__next__
@@ -118,9 +115,25 @@ class ToolGuard:
             keeps_judgments=is_pure(redact),
             described=described(principal, redact),
         )
-        if isinstance(policy, PolicyBundle | LayeredPolicyBundle):
-            for door in self._doors.values():
+        self._doors = self._doors_of(self._tools, executor)
+
+    def with_tools(self, tools: ToolSet, *, executor: Executor | None = None) -> ToolGuard:
+        """Give the same guard with other tools for `check`.
+
+        Policy, handlers, ledger, record and numbering are those of this one, which stays as it is:
+        one record of all agents that work for one run. Closing either closes both.
+        """
+        check_tools(tools, executor)
+        other = copy(self)
+        other._tools, other._doors = tools, self._doors_of(tools, executor)
+        return other
+
+    def _doors_of(self, tools: ToolSet, executor: Executor | None) -> dict[str, ToolDoor]:
+        doors = {item.name: ToolDoor(item, tools.signature(item.name), executor) for item in tools}
+        if isinstance(self._settings.policy, PolicyBundle | LayeredPolicyBundle):
+            for door in doors.values():
                 door.metadata = self._settings.metadata(door)
+        return doors
 
     @property
     def policy(self) -> Policy:

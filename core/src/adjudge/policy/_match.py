@@ -201,7 +201,8 @@ def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
     else:
         matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
     if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
-        return all_of([_in_own_namespace(reading.namespaces), matcher])
+        in_namespace = all_of([_in_own_namespace(reading.namespaces), matcher])
+        return _operand_first(leaf, in_namespace, reading)
     return matcher
 
 
@@ -252,17 +253,42 @@ def _with_literal(read: Subject, test: Test, absent: bool) -> Matcher:
     return holds
 
 
+def _operand_first(leaf: Leaf, matcher: Matcher, reading: Reading) -> Matcher:
+    """Ask nothing of a leaf whose operand cannot be had: that is an error (clause 9)."""
+    if not isinstance(leaf.operand, Ref):
+        return matcher
+    read_operand = _referred(leaf.operand, reading)
+
+    def holds(request: ActionRequest, item: Any) -> Answer:
+        operand = read_operand(request, item)
+        return operand if isinstance(operand, Fault) else matcher(request, item)
+
+    return holds
+
+
+def _referred(reference: Ref, reading: Reading) -> Subject:
+    """Give the reader of an operand from elsewhere; that it is absent is a fault."""
+    source = spell(reference.path.root, reference.path.steps)
+    read = subject(reference.path, reading.element)
+
+    def operand(request: ActionRequest, item: Any) -> Any:
+        value = read(request, item)
+        if value is None:
+            return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
+        return value
+
+    return operand
+
+
 def _with_reference(leaf: Leaf, read: Subject, where: str, reading: Reading) -> Matcher:
     reference: Ref = leaf.operand
     source = spell(reference.path.root, reference.path.steps)
-    read_operand = subject(reference.path, reading.element)
+    read_operand = _referred(reference, reading)
     absent = reading.absent
 
     def holds(request: ActionRequest, item: Any) -> Answer:
         operand = read_operand(request, item)
         # The operand first: what is wrong with it is never absence (clause 9).
-        if operand is None:
-            return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
         if isinstance(operand, Fault):
             return operand
         value = read(request, item)

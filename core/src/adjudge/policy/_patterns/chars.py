@@ -21,6 +21,11 @@ _IN_CATEGORY: Mapping[str, Callable[[str], bool]] = {
     "SPACE": str.isspace,
     "WORD": lambda char: char.isalnum() or char == "_",
 }
+_ASCII = 128
+_ASCII_IN_CATEGORY: Mapping[str, int] = {
+    name: sum(1 << point for point in range(_ASCII) if holds(chr(point)))
+    for name, holds in _IN_CATEGORY.items()
+}
 
 
 def literals_of(parsed: Any) -> Iterator[int]:
@@ -47,10 +52,11 @@ class Alphabet:
 
     def __init__(self, code_points: Iterable[int]) -> None:
         named = {variant for point in code_points if point > 127 for variant in _cases(chr(point))}
-        beyond = {char for char in named if ord(char) > 127} - set(_BEYOND_ASCII)
-        chars = [chr(point) for point in range(128)] + list(_BEYOND_ASCII) + sorted(beyond)
-        self._bits = {char: 1 << index for index, char in enumerate(chars)}
-        self.everything = (1 << len(chars)) - 1
+        more = {char for char in named if ord(char) > 127} - set(_BEYOND_ASCII)
+        beyond = [*_BEYOND_ASCII, *sorted(more)]
+        # The bit of an ASCII character is its code point; these come after it.
+        self._beyond = {char: 1 << _ASCII + index for index, char in enumerate(beyond)}
+        self.everything = (1 << _ASCII + len(beyond)) - 1
 
     def any_but_newline(self) -> int:
         """Give what a dot stands for."""
@@ -60,7 +66,7 @@ class Alphabet:
         """Give the mask of one character, of all its cases with `fold`."""
         mask = 0
         for char in _cases(chr(point)) if fold else (chr(point),):
-            mask |= self._bits.get(char, 0)
+            mask |= 1 << ord(char) if ord(char) < _ASCII else self._beyond.get(char, 0)
         return mask
 
     def but_literal(self, point: int, *, fold: bool) -> int:
@@ -94,22 +100,29 @@ class Alphabet:
         return self.everything, 0
 
     def _range(self, low: int, high: int, *, fold: bool) -> tuple[int, int]:
+        if high < _ASCII and not fold:
+            mask = (1 << high + 1) - (1 << low)
+            return mask, mask
+
         def holds(char: str) -> bool:
             return any(low <= ord(each) <= high for each in (_cases(char) if fold else (char,)))
 
-        mask = self._mask(holds)
-        if high <= 127:
+        mask = sum(1 << point for point in range(_ASCII) if holds(chr(point)))
+        mask |= self._mask_beyond(holds)
+        if high < _ASCII:
             return mask, mask
-        samples = self._mask(_BEYOND_ASCII.__contains__)
+        samples = self._mask_beyond(_BEYOND_ASCII.__contains__)
         return mask | samples, mask & ~samples
 
     def _category(self, name: str, *, ascii_only: bool) -> int:
-        holds = _IN_CATEGORY[name.removeprefix("NOT_")]
-        mask = self._mask(lambda char: holds(char) and not (ascii_only and ord(char) > 127))
+        kind = name.removeprefix("NOT_")
+        mask = _ASCII_IN_CATEGORY[kind]
+        if not ascii_only:
+            mask |= self._mask_beyond(_IN_CATEGORY[kind])
         return self.everything & ~mask if name.startswith("NOT_") else mask
 
-    def _mask(self, holds: Callable[[str], bool]) -> int:
-        return sum(bit for char, bit in self._bits.items() if holds(char))
+    def _mask_beyond(self, holds: Callable[[str], bool]) -> int:
+        return sum(bit for char, bit in self._beyond.items() if holds(char))
 
 
 def _cases(char: str) -> tuple[str, ...]:

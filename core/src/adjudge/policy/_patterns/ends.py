@@ -13,12 +13,20 @@ from adjudge.policy._patterns.tree import parse, shape_of
 
 __all__ = ["has_locked_end", "with_text_ends"]
 
+# Without one of these a pattern has nothing that locks an end, and need not be looked through.
+_SIGNS_OF_LOCKING = ("(?", "++", "*+", "?+", "}+")
 _LOCKING = ("ASSERT", "ASSERT_NOT", "ATOMIC_GROUP", "POSSESSIVE_REPEAT")
 _FLAGGED_GROUP = re.compile(r"\(\?([aiLmsux]*)(?:-([imsx]+))?([:)])")
 
 
-def has_locked_end(parsed: Any, flags: int, *, locked: bool = False) -> bool:
+def has_locked_end(pattern: str, parsed: Any) -> bool:
     """Tell whether a `$` that is not under (?m) stands where it is refused."""
+    if "$" not in pattern or not any(sign in pattern for sign in _SIGNS_OF_LOCKING):
+        return False
+    return _has_locked_end(parsed, parsed.state.flags, locked=False)
+
+
+def _has_locked_end(parsed: Any, flags: int, *, locked: bool) -> bool:
     if not hasattr(parsed, "getwidth") and not isinstance(parsed, tuple | list):
         return False
     if isinstance(parsed, tuple) and len(parsed) == 2:
@@ -29,7 +37,7 @@ def has_locked_end(parsed: Any, flags: int, *, locked: bool = False) -> bool:
             _, added, removed, _ = parsed[1]
             flags = (flags | added) & ~removed
         locked = locked or name in _LOCKING
-    return any(has_locked_end(part, flags, locked=locked) for part in parsed)
+    return any(_has_locked_end(part, flags, locked=locked) for part in parsed)
 
 
 def with_text_ends(pattern: str, parsed: Any) -> str:
@@ -38,6 +46,8 @@ def with_text_ends(pattern: str, parsed: Any) -> str:
     Raises ValueError where the pattern cannot be followed for certain.
     """
     flags = parsed.state.flags
+    if _has_one_end_and_last(pattern, parsed):
+        return pattern[:-1] + r"\Z"
     places = _ends(pattern, flags)
     if not places:
         return pattern
@@ -50,6 +60,16 @@ def with_text_ends(pattern: str, parsed: Any) -> str:
     if shape_of(parsed, flags, text_end=True) != shape_of(parse(rewritten), flags, text_end=False):
         raise ValueError(rewritten)
     return rewritten
+
+
+def _has_one_end_and_last(pattern: str, parsed: Any) -> bool:
+    """Tell whether the only `$` is the last character, and an anchor: then nothing can go wrong."""
+    return (
+        pattern.find("$") == len(pattern) - 1
+        and str(parsed[-1][0]) == "AT"
+        and str(parsed[-1][1]) == "AT_END"
+        and not parsed.state.flags & re.MULTILINE
+    )
 
 
 def _ends(pattern: str, flags: int) -> list[int]:

@@ -12,21 +12,24 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from adjudge.policy._patterns.cost import Cost, Exponential, cost_of
 from adjudge.policy._patterns.ends import has_locked_end, with_text_ends
 from adjudge.policy._patterns.graph import TooLarge
 from adjudge.policy._patterns.linear import linear_search
-from adjudge.policy._patterns.tree import build_tree, is_rigid, parse
+from adjudge.policy._patterns.tree import build_tree, has_one_choice, is_rigid, parse
 
 __all__ = [
     "MAX_LINEAR",
     "MAX_PATTERN",
     "MAX_QUADRATIC",
+    "CheckedPattern",
     "Pattern",
     "SubjectTooLong",
     "UnsafePattern",
+    "check_pattern",
     "compile_pattern",
 ]
 
@@ -39,8 +42,9 @@ MAX_QUADRATIC = 4 * 1024
 _MOST_WAYS: Mapping[int, int] = {1: 512, 2: 8}
 _MOST_WAYS_IN_LONG_TEXT = 16
 
-# Most patterns of policies are of this kind, and what they cost need not be searched for.
-_RIGID_AND_SHORT = 200
+# Most patterns of policies leave the engine one choice at most, and are not longer than this: what
+# they cost need not be searched for.
+_SHORT = 200
 
 _HELP = (
     "Tie it to the start with ^, let neighbouring repeats match different characters ([^,]* for "
@@ -56,6 +60,21 @@ class SubjectTooLong(ValueError):
     """A text beyond the length within which the pattern is known to be fast."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedPattern:
+    """A pattern that is safe to compile for either position.
+
+    `max_subject` is the number of characters that Python's engine may search. `ended` is the text
+    with `$` as it stands in permitting position, None where that is not certain. `python` is the
+    pattern as Python means it, which is restricting position.
+    """
+
+    text: str
+    ended: str | None
+    max_subject: int
+    python: re.Pattern[str]
+
+
 class Pattern:
     """A compiled pattern; it pickles by its text and position.
 
@@ -64,12 +83,17 @@ class Pattern:
 
     __slots__ = ("_beyond", "_compiled", "_permitting", "_text", "max_subject")
 
-    def __init__(self, text: str, *, permitting: bool, max_subject: int | None = None) -> None:
-        parsed = _parsed(text)
-        self._text = text
+    def __init__(self, checked: CheckedPattern, *, permitting: bool) -> None:
+        if permitting and checked.ended is None:
+            raise UnsafePattern(
+                r"It is not certain which $ of the pattern is an anchor; write \Z for the text's end."
+            )
+        self._text = checked.text
         self._permitting = permitting
-        self.max_subject = _longest_subject(_cost(parsed)) if max_subject is None else max_subject
-        self._compiled = re.compile(_rewritten(text, parsed) if permitting else text)
+        self.max_subject = checked.max_subject
+        self._compiled = checked.python
+        if permitting and checked.ended is not None and checked.ended != checked.text:
+            self._compiled = re.compile(checked.ended)
         self._beyond: tuple[Callable[[str], bool | None] | None] | None = None
 
     @property
@@ -104,24 +128,30 @@ class Pattern:
         return f"Pattern({self._text!r}, permitting={self._permitting})"
 
 
-def compile_pattern(pattern: str, *, permitting: bool, max_subject: int | None = None) -> Pattern:
+def compile_pattern(pattern: str, *, permitting: bool) -> Pattern:
     """Compile a pattern for permitting or restricting position.
 
-    `max_subject` is that of the same pattern in the other position, where that is known already.
     Raises `UnsafePattern` for what is no pattern, can backtrack cubically or worse, or has a `$`
     where clause 11 refuses it.
     """
+    return Pattern(check_pattern(pattern), permitting=permitting)
+
+
+def check_pattern(pattern: str) -> CheckedPattern:
+    """Give what both positions have in common; raises `UnsafePattern` as `compile_pattern` does."""
     try:
-        return Pattern(pattern, permitting=permitting, max_subject=max_subject)
+        parsed, python = _parsed(pattern)
+        cost = _cost(parsed)
+        return CheckedPattern(pattern, _rewritten(pattern, parsed), _longest_subject(cost), python)
     except RecursionError:
         raise UnsafePattern("The groups of the pattern are nested too deep to be read.") from None
 
 
 def _restored(text: str, permitting: bool) -> Pattern:
-    return Pattern(text, permitting=permitting)
+    return compile_pattern(text, permitting=permitting)
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> tuple[Any, re.Pattern[str]]:
     if len(text) > MAX_PATTERN:
         raise UnsafePattern(f"The pattern is longer than {MAX_PATTERN} characters.")
     try:
@@ -129,29 +159,28 @@ def _parsed(text: str) -> Any:
             # What may mean something else in a later Python must be written unmistakably.
             warnings.simplefilter("error")
             parsed = parse(text)
-            re.compile(text)
+            python = re.compile(text)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         raise UnsafePattern(f"This is no regular expression that Python takes: {error}.") from None
-    if "$" in text and has_locked_end(parsed, parsed.state.flags):
+    if has_locked_end(text, parsed):
         raise UnsafePattern(
             r"A $ in a lookaround, an atomic group or a possessive repeat is refused; write \Z for "
             "the end of the text."
         )
-    return parsed
+    return parsed, python
 
 
-def _rewritten(text: str, parsed: Any) -> str:
+def _rewritten(text: str, parsed: Any) -> str | None:
     try:
-        return with_text_ends(text, parsed)
+        return with_text_ends(text, parsed) if "$" in text else text
     except ValueError:
-        raise UnsafePattern(
-            r"It is not certain which $ of the pattern is an anchor; write \Z for the text's end."
-        ) from None
+        return None
 
 
 def _cost(parsed: Any) -> Cost:
-    _, longest = parsed.getwidth()
-    if longest <= _RIGID_AND_SHORT and is_rigid(parsed):
+    if len(parsed) <= _SHORT and (
+        (is_rigid(parsed) and parsed.getwidth()[1] <= _SHORT) or has_one_choice(parsed)
+    ):
         return Cost(degree=1, ways=1)
     try:
         cost = cost_of(build_tree(parsed))

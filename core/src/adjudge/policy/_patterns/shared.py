@@ -1,8 +1,8 @@
-"""Compile the patterns of one policy, each text once however many rules have it."""
+"""Check and compile the patterns of one policy, each text once however many rules have it."""
 
 from __future__ import annotations
 
-from adjudge.policy._patterns.pattern import Pattern, compile_pattern
+from adjudge.policy._patterns.pattern import CheckedPattern, Pattern, check_pattern
 
 __all__ = ["Patterns"]
 
@@ -11,7 +11,15 @@ class Patterns:
     """The patterns of one policy; it lives as long as that is being read and compiled."""
 
     def __init__(self) -> None:
+        self._checked: dict[str, CheckedPattern] = {}
         self._compiled: dict[tuple[str, bool], Pattern] = {}
+
+    def checked(self, text: str) -> CheckedPattern:
+        """Check a pattern for either position; raises `UnsafePattern`."""
+        found = self._checked.get(text)
+        if found is None:
+            found = self._checked[text] = check_pattern(text)
+        return found
 
     def compiled(self, text: str, *, permitting: bool) -> Pattern:
         """Compile a pattern for permitting or restricting position; raises `UnsafePattern`."""
@@ -19,8 +27,6 @@ class Patterns:
         key = text, permitting and "$" in text
         found = self._compiled.get(key)
         if found is None:
-            other = self._compiled.get((text, not key[1]))
-            known = None if other is None else other.max_subject
-            found = compile_pattern(text, permitting=permitting, max_subject=known)
+            found = Pattern(self.checked(text), permitting=permitting)
             self._compiled[key] = found
         return found

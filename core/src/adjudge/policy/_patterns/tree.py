@@ -28,6 +28,7 @@ __all__ = [
     "Tree",
     "build_tree",
     "flags_within",
+    "has_one_choice",
     "is_rigid",
     "parse",
     "shape_of",
@@ -79,6 +80,8 @@ class Position:
     text_start: bool
 
 
+_SINGLE = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 _OF_KIND = int(re.ASCII | re.LOCALE | re.UNICODE)
 
 Tree = Characters | Sequence | Alternatives | Repeat | Look | Position
@@ -107,10 +110,39 @@ def is_rigid(parsed: Any) -> bool:
     Then it is characters, positions and fixed counts of them, and nothing else.
     """
     return all(
-        str(op) in ("LITERAL", "NOT_LITERAL", "ANY", "IN", "AT")
-        or (str(op) in ("MAX_REPEAT", "MIN_REPEAT") and _is_fixed(*argument))
+        str(op) in _SINGLE
+        or str(op) == "AT"
+        or (str(op) in _REPEATS and _is_fixed(*argument))
         for op, argument in parsed
     )
+
+
+def has_one_choice(parsed: Any) -> bool:
+    """Tell whether a pattern tied to the start of the text can only choose one count of one set.
+
+    Where it stands in the text then says how it came there, and it takes each place once, with what
+    follows of the pattern.
+    """
+    if not parsed or str(parsed[0][0]) != "AT" or not _is_text_start(*parsed[0][1:], parsed):
+        return False
+    choices = [place for place, (op, _) in enumerate(parsed) if str(op) in _REPEATS]
+    choices = [place for place in choices if not is_rigid(parsed[place : place + 1])]
+    if len(choices) != 1:
+        return False
+    (place,) = choices
+    _, _, body = parsed[place][1]
+    return (
+        len(body) == 1
+        and str(body[0][0]) in _SINGLE
+        and is_rigid(parsed[:place])
+        and is_rigid(parsed[place + 1 :])
+    )
+
+
+def _is_text_start(where: Any, parsed: Any) -> bool:
+    if str(where) == "AT_BEGINNING":
+        return not parsed.state.flags & re.MULTILINE
+    return str(where) == "AT_BEGINNING_STRING"
 
 
 def _is_fixed(least: int, most: int, body: Any) -> bool:

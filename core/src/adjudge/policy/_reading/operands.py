@@ -221,7 +221,7 @@ class OperandReader:
         text = self._text(node, name, empty=True)
         try:
             if text is not None:
-                self._patterns.compiled(text, permitting=False)
+                self._patterns.checked(text)
         except UnsafePattern as error:
             self._problems.add(node.place, str(error))
         return text
