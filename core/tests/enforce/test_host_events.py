@@ -147,3 +147,31 @@ class TestOtherTools:
         """A list of functions is an error where it is given."""
         with pytest.raises(GovernError, match=r"ToolSet\.from_functions"):
             bench.guard(ALLOW).with_tools([len])
+
+    @pytest.mark.parametrize(
+        ("sent", "outcome"),
+        [({"to": "x"}, "completed"), ({"to": 7}, "failed"), ('{"to": "x", "n": 1}', "failed")],
+        ids=["fits", "wrong kind", "too many"],
+    )
+    async def test_arguments_that_the_schema_rejects_get_no_verdict(self, bench, sent, outcome):
+        """Section 3: what the model was not told to send is not judged, and runs nothing."""
+
+        async def count(to: str, unit: str = "euro") -> str:
+            bench.ran.append(unit)
+            return to
+
+        schema = {
+            "type": "object",
+            "properties": {"to": {"type": "string"}, "unit": {"type": "string", "default": "cent"}},
+            "required": ["to"],
+            "additionalProperties": False,
+        }
+        tools = ToolSet.from_functions(tool()(count))
+        guard = bench.guard(ALLOW).with_tools(tools, schemas={"count": schema})
+
+        done = await guard.check("count", sent)
+
+        ran = ["cent"] if outcome == "completed" else []
+        judged = outcome == "completed"
+        assert (outcome, ran) == (done.outcome, bench.ran)
+        assert judged is ("policy.evaluated" in bench.kinds)

@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from adjudge._arguments.parsing import parse_arguments
+from adjudge._arguments.schema import normalise
 from adjudge._types import ToolMetadata
 from adjudge._values import FrozenDict, freeze_object, thaw
 from adjudge.errors import ArgumentsRefused
@@ -24,6 +25,7 @@ __all__ = [
     "InvalidArguments",
     "ProposedCall",
     "Replay",
+    "fitted",
     "json_text",
     "read_arguments",
 ]
@@ -148,3 +150,11 @@ def json_text(args: FrozenDict) -> str:
 def read_arguments(arguments: str | Mapping[str, Any]) -> FrozenDict:
     """Read a model's text, or freeze values; raises `ArgumentsRefused` or `NotAnObject`."""
     return parse_arguments(arguments) if isinstance(arguments, str) else freeze_object(arguments)
+
+
+def fitted(schema: Mapping[str, Any], args: FrozenDict, *, coerce: bool = True) -> FrozenDict:
+    """Give arguments as a tool of that schema gets them, or raise `InvalidArguments`."""
+    found = normalise(schema, args, coerce=coerce)
+    if found.problems:
+        raise InvalidArguments(found.problems[0])
+    return found.args

@@ -1,14 +1,13 @@
-"""The ways in: a tool of a `ToolSet` (`check`), and a framework's continuation (`govern_call`).
+"""What every way in says of itself, and the way in of a framework's continuation (`govern_call`).
 
-Each says how its arguments are read, how rewritten ones become what the body would get, and what
+It says how its arguments are read, how rewritten ones become what the body would get, and what
 running the body means. Nothing here decides anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adjudge._arguments.proposal import (
@@ -16,24 +15,20 @@ from adjudge._arguments.proposal import (
     Effective,
     InvalidArguments,
     ProposedCall,
+    fitted,
     json_text,
     read_arguments,
 )
 from adjudge._arguments.schema import normalise
 from adjudge._enforcement.effects import Execute
-from adjudge._enforcement.signature import Signature
-from adjudge._enforcement.tools import ToolDef
-from adjudge._executors.inline import call_arguments
 from adjudge._types import ActionRequest, ToolMetadata
 from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
 if TYPE_CHECKING:
-    from adjudge._enforcement.places import CallPlace
     from adjudge._enforcement.runs import GovernedRun
-    from adjudge._executors.routing import Executor
 
-__all__ = ["Door", "FrameworkDoor", "ToolDoor", "UnknownToolDoor"]
+__all__ = ["Door", "FrameworkDoor"]
 
 
 class Door(Protocol):
@@ -129,133 +124,6 @@ class Door(Protocol):
     def unrouted_isolation(self, metadata: ToolMetadata | None) -> str | None:
         """Name the isolation that the body would not get, None where there is none."""
         ...
-
-
-class ToolDoor:
-    """A tool of a `ToolSet`, run by the executor or in place; made once for each tool."""
-
-    namespace = None
-    call_id: str | None = None
-    attempt = 1
-    key = None
-    run: GovernedRun | None = None
-    agent: str | None = None
-    parent: str | None = None
-    may_pause = True
-    control_flow: tuple[type[BaseException], ...] = ()
-    known = True
-    raises = False
-    injects = False
-    metadata: ToolMetadata | None = None
-
-    def __init__(
-        self, definition: ToolDef, signature: Signature, executor: Executor | None
-    ) -> None:
-        self.definition = definition
-        self.signature = signature
-        self.executor = executor
-        self.tool = definition.name
-        self.declared = definition.metadata
-        self.shadow = definition.shadow_fn
-        # An executor answers with an `ActionResult`, a function with its value.
-        self.returns_result = executor is not None
-
-    def at(self, place: CallPlace) -> ToolDoor:
-        """Give the same door for one call of a run."""
-        placed = copy(self)
-        placed.call_id, placed.run = place.call_id, place.run
-        placed.agent, placed.parent = place.agent, place.parent
-        placed.control_flow = place.control_flow
-        return placed
-
-    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
-        """Read the arguments and fill in the signature's defaults."""
-        if type(arguments) is dict:
-            sent = freeze_object(arguments)
-        else:
-            sent = read_arguments(arguments)
-        args = sent if sent.keys() == self.signature.names else self.complete(sent)
-        return Admitted(args, None if args is sent else frozenset(sent))
-
-    def injected(self) -> FrozenDict:
-        """Nothing is injected here."""
-        return EMPTY
-
-    def complete(self, args: FrozenDict) -> FrozenDict:
-        """Hold arguments against the signature, and fill in its defaults."""
-        problem = self.signature.problem(args)
-        if problem is not None:
-            raise InvalidArguments(problem)
-        return self.signature.filled(args)
-
-    def execution(self, request: ActionRequest, *, changed: bool) -> Execute:
-        """Run the executor, or the function itself."""
-        if self.signature.own:
-            request = self.signature.unfilled(request)
-        if self.executor is not None:
-            definition = self.definition
-            if request.declared is not None and request.declared != definition.metadata:
-                definition = replace(definition, metadata=request.declared)
-            return Execute(self.executor, (request, definition))
-        return Execute(self.definition.fn, (), call_arguments(request), not self.signature.is_async)
-
-    def unjudged(self) -> None:
-        """There is no framework that would answer."""
-        return
-
-    def unrouted_isolation(self, metadata: ToolMetadata | None) -> str | None:
-        """Without an executor a declared isolation is nobody's."""
-        if self.executor is not None or metadata is None:
-            return None
-        return metadata.isolation
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownToolDoor:
-    """A name that no tool has; it is denied, and has no body."""
-
-    tool: str
-    call_id: str | None = None
-
-    namespace = None
-    attempt = 1
-    key = None
-    run = None
-    agent = None
-    parent = None
-    may_pause = True
-    control_flow = ()
-    known = False
-    raises = False
-    injects = False
-    returns_result = False
-    declared = None
-    metadata = None
-    shadow = None
-
-    def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
-        """Read the arguments, for the record."""
-        return Admitted(read_arguments(arguments))
-
-    def injected(self) -> FrozenDict:
-        """Nothing is injected here."""
-        return EMPTY
-
-    def complete(self, args: FrozenDict) -> FrozenDict:
-        """Nothing is known of the arguments."""
-        return args
-
-    def execution(self, request: ActionRequest, *, changed: bool) -> Execute:
-        """There is no body."""
-        raise LookupError(f"There is no tool {self.tool!r}.")
-
-    def unjudged(self) -> None:
-        """There is no framework that would answer."""
-        return
-
-    def unrouted_isolation(self, metadata: ToolMetadata | None) -> None:
-        """There is no body."""
-        return
 
 
 @dataclass(slots=True)
@@ -371,10 +239,7 @@ class FrameworkDoor:
         schema = self.call.schema
         if schema is None:
             return args
-        found = normalise(schema, args, coerce=self.call.schema_is_enforced)
-        if found.problems:
-            raise InvalidArguments(found.problems[0])
-        return found.args
+        return fitted(schema, args, coerce=self.call.schema_is_enforced)
 
     def execution(self, request: ActionRequest, *, changed: bool) -> Execute:
         """Call the continuation."""

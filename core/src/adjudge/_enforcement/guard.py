@@ -21,7 +21,7 @@ from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval, auto_
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.carrying_on import RunCall
 from adjudge._enforcement.configuration import check_settings, check_tools, is_data, may_read_paths
-from adjudge._enforcement.doors import Door, FrameworkDoor, ToolDoor, UnknownToolDoor
+from adjudge._enforcement.doors import Door, FrameworkDoor
 from adjudge._enforcement.drivers import drive, drive_sync
 from adjudge._enforcement.effects import Effect, Mediating, Raised
 from adjudge._enforcement.loop import LoopThread
@@ -32,6 +32,7 @@ from adjudge._enforcement.replays import ReplayedCall
 from adjudge._enforcement.resumption import Resumption, claim_and_go_on
 from adjudge._enforcement.runs import GovernedRun, reopen, waiting
 from adjudge._enforcement.settings import ObligationHandler, Policy, Settings
+from adjudge._enforcement.tool_doors import UnknownToolDoor, doors_of
 from adjudge._enforcement.tools import ToolSet
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry
 from adjudge._record.redaction import Redactor, default_redactor, is_pure
@@ -43,7 +44,8 @@ from adjudge._types import (
     PendingApproval,
     Principal,
 )
-from adjudge.policy import LayeredPolicyBundle, PolicyBundle, evaluate
+from adjudge._values import EMPTY
+from adjudge.policy import evaluate
 
 if TYPE_CHECKING:
     from adjudge._executors.routing import Executor
@@ -115,25 +117,27 @@ class ToolGuard:
             keeps_judgments=is_pure(redact),
             described=described(principal, redact),
         )
-        self._doors = self._doors_of(self._tools, executor)
+        self._doors = doors_of(self._settings, self._tools, executor=executor)
 
-    def with_tools(self, tools: ToolSet, *, executor: Executor | None = None) -> ToolGuard:
+    def with_tools(
+        self,
+        tools: ToolSet,
+        *,
+        executor: Executor | None = None,
+        schemas: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> ToolGuard:
         """Give the same guard with other tools for `check`.
 
         Policy, handlers, ledger, record and numbering are those of this one, which stays as it is:
-        one record of all agents that work for one run. Closing either closes both.
+        one record of all agents that work for one run. `schemas` are the JSON Schemas, by tool
+        name, by which a model was told to call them: arguments that one rejects get no verdict and
+        no body. Closing either guard closes both.
         """
         check_tools(tools, executor)
         other = copy(self)
-        other._tools, other._doors = tools, self._doors_of(tools, executor)
+        other._tools = tools
+        other._doors = doors_of(self._settings, tools, executor=executor, schemas=schemas or EMPTY)
         return other
-
-    def _doors_of(self, tools: ToolSet, executor: Executor | None) -> dict[str, ToolDoor]:
-        doors = {item.name: ToolDoor(item, tools.signature(item.name), executor) for item in tools}
-        if isinstance(self._settings.policy, PolicyBundle | LayeredPolicyBundle):
-            for door in doors.values():
-                door.metadata = self._settings.metadata(door)
-        return doors
 
     @property
     def policy(self) -> Policy:

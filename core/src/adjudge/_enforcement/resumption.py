@@ -14,11 +14,11 @@ from dataclasses import replace
 from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.asking import Asking, request_approval, take_answer
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
-from adjudge._enforcement.doors import UnknownToolDoor
 from adjudge._enforcement.effects import Mediating, Raised, UseLedger
 from adjudge._enforcement.keeping import call_digest, request_of
 from adjudge._enforcement.mediation import Mediation
 from adjudge._enforcement.settings import Settings
+from adjudge._enforcement.tool_doors import UnknownToolDoor
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry, checked_claim
 from adjudge._types import (
     ActionRequest,
