@@ -30,7 +30,7 @@ def frameworks() -> list[str]:
 
 def run_one(name: str, out: Path, rest: list[str]) -> dict[str, Any] | None:
     """Run one framework in its own tox environment and read the row that it wrote."""
-    command = [sys.executable, "-m", "tox", "run", "-q", "-e", f"demo-{name}", "--"]
+    command = [sys.executable, "-m", "tox", "run", "-q", "-e", f"{name}-demo", "--"]
     subprocess.run(
         [*command, "--framework", name, "--json", str(out), *rest], cwd=ROOT, check=False
     )

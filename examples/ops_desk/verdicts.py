@@ -19,6 +19,8 @@ def read_calls(audit_log: Path) -> list[dict[str, Any]]:
     calls: dict[int, dict[str, Any]] = {}
     for line in audit_log.read_text().splitlines():
         event = json.loads(line)
+        if event["kind"].startswith(("run.", "step.usage")):
+            continue  # of the run, not of a call
         call = calls.setdefault(event["seq"], {})
         body = event["body"]
         if event["kind"] == "step.proposed":

@@ -8,6 +8,7 @@ not in the report is not on the page.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,13 @@ def _table(
 
 
 def _time(of: Mapping[str, Any], kind: str) -> str:
-    return _digits(of[kind]["us"]) if kind in of else str(of.get("why", "not tried"))
+    return _digits(of[kind]["us"]) if kind in of else _why_not(str(of.get("why", "not tried")))
+
+
+def _why_not(why: str) -> str:
+    """Shorten what a peer says of a policy that is too large for it, so that it fits a cell."""
+    limit = re.search(r"too large \(\d+ bytes, max (\d+)\)", why)
+    return why if limit is None else f"refused, bundle over {int(limit[1]) // 2**20} MiB"
 
 
 def _ratio(of: Mapping[str, Any], kind: str) -> str:

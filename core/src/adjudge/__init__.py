@@ -38,6 +38,10 @@ from adjudge._record.sinks import (
 )
 from adjudge._record.verification import VerifyResult, verify_chain
 from adjudge._record.vouching import sign_checkpoint
+from adjudge._stores.codec import step_record_from_json, step_record_to_json
+from adjudge._stores.memory import MemoryRunStore, MemorySessionStore
+from adjudge._stores.records import RunStore, SessionRecord, SessionStore, StepRecord
+from adjudge._stores.sqlite import SQLiteRunStore, SQLiteSessionStore
 from adjudge._types import (
     ActionRequest,
     ActionResult,
@@ -60,12 +64,18 @@ from adjudge.errors import (
     AdjudgeError,
     AnswerError,
     ArgumentsRefused,
+    ConcurrentModification,
+    DuplicateRecord,
     EphemeralLedgerWarning,
+    EphemeralStoreWarning,
     GovernError,
     LedgerError,
     PolicyCompileError,
     RecordError,
+    SessionExists,
+    StoreError,
     ToolDefinitionError,
+    UnknownSession,
 )
 from adjudge.policy import (
     Combiner,
@@ -105,8 +115,11 @@ __all__ = [
     "Cancelled",
     "Checkpoint",
     "Combiner",
+    "ConcurrentModification",
     "Decision",
+    "DuplicateRecord",
     "EphemeralLedgerWarning",
+    "EphemeralStoreWarning",
     "ExecutionContext",
     "Executor",
     "GovernError",
@@ -115,6 +128,8 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "MemoryLedger",
+    "MemoryRunStore",
+    "MemorySessionStore",
     "Obligation",
     "ObligationOutcome",
     "Outcome",
@@ -127,13 +142,22 @@ __all__ = [
     "PythonRule",
     "RecordError",
     "Redactor",
+    "RunStore",
     "SQLiteLedger",
+    "SQLiteRunStore",
+    "SQLiteSessionStore",
+    "SessionExists",
+    "SessionRecord",
+    "SessionStore",
     "Sink",
+    "StepRecord",
+    "StoreError",
     "ToolDef",
     "ToolDefinitionError",
     "ToolGuard",
     "ToolMetadata",
     "ToolSet",
+    "UnknownSession",
     "Verdict",
     "VerifyResult",
     "__version__",
@@ -165,6 +189,8 @@ __all__ = [
     "shadow",
     "sign_checkpoint",
     "stdout_sink",
+    "step_record_from_json",
+    "step_record_to_json",
     "strict_overrides_loose",
     "subprocess_executor",
     "tool",

@@ -15,13 +15,19 @@ __all__ = [
     "AdjudgeError",
     "AnswerError",
     "ArgumentsRefused",
+    "ConcurrentModification",
+    "DuplicateRecord",
     "EphemeralLedgerWarning",
+    "EphemeralStoreWarning",
     "GovernError",
     "LedgerError",
     "NotAnObject",
     "PolicyCompileError",
     "RecordError",
+    "SessionExists",
+    "StoreError",
     "ToolDefinitionError",
+    "UnknownSession",
 ]
 
 
@@ -93,3 +99,37 @@ class RecordError(AdjudgeError, RuntimeError):
 
 class EphemeralLedgerWarning(UserWarning):
     """Runs may pause, and what they wait for is kept in memory alone."""
+
+
+class StoreError(AdjudgeError, RuntimeError):
+    """A store could not be read or written, or what is in it is not what it should be."""
+
+    code = "store"
+
+
+class DuplicateRecord(AdjudgeError, RuntimeError):
+    """The run has a step of that number already: another worker wrote it first."""
+
+    code = "duplicate_record"
+
+
+class SessionExists(AdjudgeError, ValueError):
+    """There is a session of that id already."""
+
+    code = "session_exists"
+
+
+class UnknownSession(AdjudgeError, LookupError):
+    """There is no session of that id."""
+
+    code = "unknown_session"
+
+
+class ConcurrentModification(AdjudgeError, RuntimeError):
+    """The session was saved by somebody else since it was loaded; nothing was written."""
+
+    code = "concurrent_modification"
+
+
+class EphemeralStoreWarning(UserWarning):
+    """A store whose server may forget what it was given, or does not say that it will not."""

@@ -6,7 +6,13 @@ it makes a `ProposedCall` and hands it, with the framework's own continuation, t
 `result.value` where the body ran, `text` in the framework's own shape where it did not.
 
 Who writes a ledger for another store finds here, too, what each of them does alike: `answered`
-applies an answer, the codec makes text of entries and takes nothing on trust.
+applies an answer, the codec makes text of entries and takes nothing on trust. So do those of run
+and session stores (`read_step`, `read_session`), and `duplicate_record` and its like say who was
+first.
+
+Who reads a text of another kind as strictly as a policy is read (duplicate keys, YAML's surprises,
+every problem with its place) finds the reader here as well: `parse` and what it gives, and
+`compile_pattern`, whose expressions cannot hang.
 
 It must reach every path to a body, run the body nowhere but in the continuation, hand on the
 `Effective` arguments, and let raised exceptions pass. It may not decide, retry, cache or answer by
@@ -31,6 +37,21 @@ from adjudge._enforcement.signature import is_async
 from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry, encode_result
 from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry, answered
 from adjudge._ledger.keys import ledger_key
+from adjudge._stores.canonical import parse_canonical
+from adjudge._stores.codec import (
+    read_session,
+    read_step,
+    session_record_from_json,
+    session_record_to_json,
+    step_record_from_json,
+    step_record_to_json,
+)
+from adjudge._stores.outcomes import (
+    duplicate_record,
+    session_changed,
+    session_exists,
+    unknown_session,
+)
 from adjudge._texts import denied_text, dry_run_text
 from adjudge._values import (
     EMPTY,
@@ -43,6 +64,11 @@ from adjudge._values import (
     freeze_object,
     thaw,
 )
+from adjudge.policy._patterns.pattern import SubjectTooLong, UnsafePattern, compile_pattern
+from adjudge.policy._reading.nodes import Fields, Items, Node, Problems
+from adjudge.policy._reading.source import parse
+from adjudge.policy._reading.suggest import did_you_mean
+from adjudge.policy._reading.values import read_fields_of, read_text, read_whole, read_word
 
 __all__ = [
     "EMPTY",
@@ -51,21 +77,30 @@ __all__ = [
     "CallPlace",
     "Effective",
     "EntryState",
+    "Fields",
     "FrozenDict",
     "FrozenList",
     "GovernedRun",
     "InvalidArguments",
+    "Items",
     "LedgerEntry",
+    "Node",
     "Normalised",
     "OpaqueValue",
+    "Problems",
     "ProposedCall",
     "Replay",
+    "SubjectTooLong",
+    "UnsafePattern",
     "answered",
     "canonical_json",
+    "compile_pattern",
     "decode_entry",
     "denied_text",
+    "did_you_mean",
     "digest",
     "dry_run_text",
+    "duplicate_record",
     "encode_answers",
     "encode_entry",
     "encode_result",
@@ -74,9 +109,24 @@ __all__ = [
     "is_async",
     "ledger_key",
     "normalise",
+    "parse",
     "parse_arguments",
+    "parse_canonical",
     "project",
     "project_object",
+    "read_fields_of",
+    "read_session",
+    "read_step",
+    "read_text",
+    "read_whole",
+    "read_word",
+    "session_changed",
+    "session_exists",
+    "session_record_from_json",
+    "session_record_to_json",
+    "step_record_from_json",
+    "step_record_to_json",
     "thaw",
+    "unknown_session",
     "warn_unless_durable",
 ]

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hypothesis import strategies as st
+from properties.calls import CHOICES, MISSING
+
 from adjudge import (
     ToolGuard,
     ToolMetadata,
@@ -85,3 +88,16 @@ def says_little(body):
     """Redact a body to what records had before they said what a call was judged by."""
     more = ("declared", "given", "injected", "workspace", "extra", "session", "resolved")
     return {name: value for name, value in default_redactor()(body).items() if name not in more}
+
+
+def arguments() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw the arguments of a call, out of those that generated policies speak of."""
+    return st.fixed_dictionaries(
+        {name: st.sampled_from(range(len(choices))) for name, choices in CHOICES.items()}
+    ).map(
+        lambda drawn: {
+            name: CHOICES[name][place]
+            for name, place in drawn.items()
+            if CHOICES[name][place] is not MISSING
+        }
+    )

@@ -133,6 +133,27 @@ def test_a_tool_of_which_nothing_is_known_is_declared_null():
     assert only(case(call=call), tools={"pay": {}}).request.declared is None
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ({"tool": "pya", "declared": {"reversible": False}}, 'no "pya". Did you mean "pay"?'),
+        ({"tool": "pay", "args": {"amout": 1}}, 'no argument "amout". Did you mean "amount"?'),
+    ],
+)
+def test_a_name_that_the_files_tools_do_not_have_is_refused(call, says):
+    """A case of a misspelt tool or argument could pass for the wrong reason."""
+    source = file_of(case(call=call), tools={"pay": {"args": ["amount"]}})
+
+    assert says in "\n".join(problems(source))
+
+
+def test_the_arguments_of_a_tool_are_known_only_where_the_file_says_them():
+    """`tools:` without `args` says nothing of them."""
+    call = {"tool": "pay", "args": {"amout": 1}}
+
+    assert {"amout": 1} == only(case(call=call), tools={"pay": {}}).request.args
+
+
 def test_json_and_toml_say_the_same_as_a_mapping(tmp_path):
     """The suffix says the format; the cases are equal but for their places."""
     written = file_of(case(call={"tool": "pay", "args": {"amount": 5}}))

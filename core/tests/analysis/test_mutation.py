@@ -55,6 +55,33 @@ def survivors(rules, *cases, **policy):
 PAY = {"id": "pay", "match": {"tool": "pay", "args.amount.le": 50}, "decision": "allow"}
 
 
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (None, ["default_loosened"]),
+        ({"pay": {}}, []),
+        ({"pay": {}, "wipe": {}}, ["default_loosened"]),
+    ],
+)
+def test_a_missing_case_is_looked_for_among_the_tools_that_there_are(tools, expected):
+    """A default that no call of a listed tool falls to makes no difference there."""
+    rules = [PAY, {"id": "more", "match": {"tool": "pay"}, "decision": "deny"}]
+    source = {
+        "adjudge_tests": 1,
+        "cases": [
+            {"name": "50", "call": {"tool": "pay", "args": {"amount": 50}}, "expect": "allow"},
+            {"name": "51", "call": {"tool": "pay", "args": {"amount": 51}}, "expect": "deny"},
+            {"name": "x", "call": {"tool": "pay", "args": {"amount": "x"}}, "expect": "deny"},
+        ],
+    }
+    tests = read_policy_tests({**source, **({} if tools is None else {"tools": tools})})
+    report = mutate_policy(compile_policy({"rules": rules}), tests)
+    found = [each for each in report.survivors if each.mutant.kind == "default_loosened"]
+
+    assert expected == sorted({each.mutant.kind for each in found})
+    assert all(tools is None or each.call.tool in tools for each in report.survivors)
+
+
 # What is changed
 
 

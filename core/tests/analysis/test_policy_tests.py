@@ -267,3 +267,52 @@ def test_cases_without_a_policy_say_so(folder):
         policy_files_of(load_policy_tests(folder("p.test.json", CASES)))
     with pytest.raises(PolicyCompileError, match="names no policy"):
         policy_files_of(load_policy_tests(folder("cases.json", CASES)))
+
+
+def warned(*calls, policy=POLICY, **sections):
+    """Give the warnings about cases of these calls."""
+    cases = [
+        {"name": str(place), "call": call, "expect": "deny"} for place, call in enumerate(calls)
+    ]
+    tests = read_policy_tests({"adjudge_tests": 1, "cases": cases, **sections})
+    return run_policy_tests(compile_policy(policy), tests).warnings
+
+
+def test_a_tool_and_an_argument_that_nothing_names_are_warned_of_once():
+    """What is perhaps misspelt is said with its place and the nearest name."""
+    tool, argument = warned(
+        {"tool": "pey"}, {"tool": "pey"}, {"tool": "pay", "args": {"amout": 1, "amount": 2}}
+    )
+
+    assert tool.startswith(
+        'cases[0]: no rule and no tools: names the tool "pey". Did you mean "pay"'
+    )
+    assert argument.startswith('cases[2]: no rule reads and no tools: names the argument "amout"')
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"tool": "pay", "args": {"amount": 1}},
+        {"tool": "search", "args": {"limit": 1}},
+        {"tool": "unheard_of", "declared": None},
+    ],
+)
+def test_a_name_that_a_rule_reads_or_writes_is_not_warned_of(call):
+    """Nor is a tool of which the case says itself that nothing is known."""
+    assert () == warned(call)
+
+
+def test_a_tool_that_meets_the_pattern_of_a_rule_is_not_warned_of():
+    """The rule is about it without naming it."""
+    rule = {"id": "r", "match": {"not": {"tool.starts_with": "read_"}}, "decision": "deny"}
+
+    assert () == warned({"tool": "read_file"}, policy={"rules": [rule]})
+    assert 1 == len(warned({"tool": "write_file"}, policy={"rules": [rule]}))
+
+
+def test_tools_that_the_file_lists_are_not_warned_of():
+    """What is not in the list is an error there, so the list is all that is asked."""
+    tools = {"lookup": {"args": ["query"]}}
+
+    assert () == warned({"tool": "lookup", "args": {"query": "x"}}, tools=tools)

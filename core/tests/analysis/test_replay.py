@@ -6,10 +6,9 @@ import json
 from decimal import Decimal
 
 import pytest
-from analysis.recording import ALL, OPEN, record, rules, says_little
+from analysis.recording import ALL, OPEN, arguments, record, rules, says_little
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties.calls import CHOICES, MISSING
 from properties.policies import policy_dicts
 
 from adjudge import (
@@ -396,19 +395,6 @@ def test_progress_is_told_until_the_end(tmp_path):
     size = path.stat().st_size
 
     assert (2 * size, 2 * size) == told[-1]
-
-
-def arguments():
-    """Draw the arguments of a call, out of those that generated policies speak of."""
-    return st.fixed_dictionaries(
-        {name: st.sampled_from(range(len(choices))) for name, choices in CHOICES.items()}
-    ).map(
-        lambda drawn: {
-            name: CHOICES[name][place]
-            for name, place in drawn.items()
-            if CHOICES[name][place] is not MISSING
-        }
-    )
 
 
 calls = st.lists(st.tuples(st.sampled_from(["read", "write"]), arguments()), max_size=6)

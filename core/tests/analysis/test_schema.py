@@ -65,7 +65,7 @@ def test_every_policy_that_compiles_fits(policy: Policy) -> None:
         {"context.principal.kind": "user"},
         {"declared.labels.contains": "pii"},
         {"args.items.each": {".": {"gt": 0}, ".sku.starts_with": ["a", "b"]}},
-        {"args.items.some": {"not": {".gt": 3}}},
+        {"args.items.some": {"not": {".": {"gt": 3}}}},
         {"args.x.normalized": {"matches": "^a"}},
         {"args.u.host_in": ["*.example.com"]},
         {"not": {"any_of": [{"args.x": 1}, "always"]}},

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
-from analysis.recording import ALL, OPEN, record, rules
+from analysis.recording import ALL, OPEN, arguments, record, rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties.calls import CHOICES, MISSING
 
 from adjudge import Principal, Verdict, compile_policy, evaluate
 from adjudge._values import canonical_json
@@ -310,19 +309,6 @@ def test_what_is_written_reads_back_to_the_same_policy(log, value):
 
     assert found.bundle.id == compile_policy(yaml, format="yaml").id
     assert found.bundle.id == compile_policy(as_json_text(found.policy), format="json").id
-
-
-def arguments():
-    """Draw the arguments of a call."""
-    return st.fixed_dictionaries(
-        {name: st.sampled_from(range(len(choices))) for name, choices in CHOICES.items()}
-    ).map(
-        lambda drawn: {
-            name: CHOICES[name][place]
-            for name, place in drawn.items()
-            if CHOICES[name][place] is not MISSING
-        }
-    )
 
 
 calls = st.lists(st.tuples(st.sampled_from(["pay", "find", "update"]), arguments()), max_size=8)

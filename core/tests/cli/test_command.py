@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -32,6 +33,41 @@ def test_bad_usage_is_two_and_said_on_standard_error(adjudge, args):
 
     assert (2, "") == (done.returncode, done.stdout)
     assert "usage: adjudge" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("explain", "missing.yaml", "--tool", "x"), "policy_compile_error"),
+        (("explain", "good.json"), "no_call"),
+        (("explain", "good.json", "--tool", "x", "--principal", "bad"), "no_call"),
+        (("policy", "diff", "missing.yaml", "good.json"), "policy_compile_error"),
+        (("policy", "diff", "good.json", "empty.json"), "nothing_checked"),
+        (("policy", "lint", "good.json", "--ignore", "nonsense"), "usage"),
+        (("policy", "lint", "good.json", "--tools", "missing.json"), "policy_compile_error"),
+        (("policy", "lint"), "usage"),
+        (("replay", "missing.jsonl", "--policy", "good.json"), "record"),
+        (("replay", "good.json", "--policy", "missing.json"), "policy_compile_error"),
+        (("suggest", "missing.jsonl"), "record"),
+        (("suggest", "good.json", "--output", "x.txt"), "usage"),
+        (("verify", "missing.jsonl"), "record"),
+        (("checkpoint", "good.json"), "usage"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_is_refused_is_json_too_where_that_was_asked_for(adjudge, tmp_path, args, code):
+    """Every command: sentences on standard error, and one object with the same under --json."""
+    rule = {"id": "a", "match": "always", "decision": "allow"}
+    (tmp_path / "good.json").write_text(json.dumps({"version": 1, "rules": [rule]}))
+    (tmp_path / "empty.json").write_text('{"version": 1}')
+    plain, structured = adjudge(*args), adjudge(*args, "--json")
+    error = json.loads(structured.stdout)["error"]
+
+    assert (2, "", 2) == (plain.returncode, plain.stdout, structured.returncode)
+    assert code == error["code"]
+    assert all(problem in structured.stderr for problem in error["problems"])
+    assert error["problems"]
+    assert plain.stderr == structured.stderr
 
 
 def test_help_succeeds(adjudge):
@@ -99,6 +135,7 @@ def plugins(tmp_path):
         "    return 1 if options.word == 'bad' else 0\n"
     )
     (site / "broken.py").write_text("raise ImportError('no such extra')\n")
+    (site / "ending.py").write_text("raise SystemExit(0)\n")
     metadata = site / "plugins-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plugins\nVersion: 1.0\n")
@@ -106,6 +143,7 @@ def plugins(tmp_path):
         "[adjudge.commands]\n"
         "shout = shouting:configure\n"
         "broken = broken:configure\n"
+        "ending = ending:configure\n"
         "verify = shouting:configure\n"
     )
     return site
@@ -130,6 +168,7 @@ def test_a_broken_plug_in_is_reported_and_breaks_no_other(process, plugins):
 
     assert 2 == broken.returncode
     assert "of plugins does not load: ImportError: no such extra" in broken.stderr
+    assert 2 == process("ending", path=plugins).returncode
     assert 0 == process("--version", path=plugins).returncode
     assert 0 == process("shout", "x", path=plugins).returncode
 

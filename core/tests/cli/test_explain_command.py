@@ -108,6 +108,8 @@ def test_secrets_and_control_characters_do_not_reach_the_terminal(adjudge, polic
         ("--tool", "pay", "--context", "[]"),
         ("--tool", "pay", "--principal", "robot:x"),
         ("--tool", "pay", "--principal", "user:"),
+        ("--tool", "pay", "--principal", "bad"),
+        ("--tool", "pay", "--principal", ""),
         ("--tool", ""),
         ("--request", "missing.json"),
         ("--request", "p.json"),
@@ -120,6 +122,13 @@ def test_what_is_no_call_is_bad_input(adjudge, policy, options):
 
     assert (2, "") == (done.returncode, done.stdout)
     assert done.stderr
+
+
+def test_a_principal_without_its_kind_is_told_how_it_is_written(adjudge, policy):
+    """A word alone is no user: a misspelt option must not explain another call."""
+    done = adjudge("explain", policy, "--tool", "pay", "--principal", "bad")
+
+    assert "adjudge: --principal is KIND:ID, as in user:alice; 'bad' has no colon.\n" == done.stderr
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])

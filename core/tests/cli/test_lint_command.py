@@ -50,6 +50,19 @@ def test_a_code_can_be_ignored(adjudge, policy):
     assert 1 == adjudge("policy", "lint", "--ignore", "timestamp", policy).returncode
 
 
+@pytest.mark.parametrize(
+    "module", ["raise SystemExit(0)", "class E(Exception):\n    __str__ = None\nraise E"]
+)
+def test_tools_whose_module_does_not_load_are_two(adjudge, policy, tmp_path, monkeypatch, module):
+    """Whatever it does: a lint that did not happen is no good one."""
+    (tmp_path / "ending_tools.py").write_text(module)
+    monkeypatch.delitem(sys.modules, "ending_tools", raising=False)
+    done = adjudge("policy", "lint", policy, "--tools", "ending_tools:tools")
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "The tools 'ending_tools:tools' cannot be imported" in done.stderr
+
+
 def test_an_unknown_code_is_bad_usage(adjudge, policy):
     """A misspelt --ignore would hide nothing and look as if it did."""
     done = adjudge("policy", "lint", "--ignore", "shadow", policy)

@@ -24,11 +24,16 @@ def case(amount, expect, tool="pay", **call):
 
 GOOD = {
     "adjudge_tests": 1,
+    "tools": {
+        "pay": {},
+        "other": {"args": ["amount"]},
+        "wipe": {"args": ["amount"], "reversible": False},
+    },
     "cases": [
         case(50, "allow"),
         case(51, "deny"),
         case(1, "deny", tool="other"),
-        case(1, "deny", tool="wipe", declared={"reversible": False}),
+        case(1, "deny", tool="wipe"),
     ],
 }
 FAILING = {"adjudge_tests": 1, "cases": [case(50, "deny"), case(51, "deny")]}
@@ -54,6 +59,20 @@ def test_a_policy_that_decides_as_expected_is_zero(adjudge, files, name):
 
     assert (0, "") == (done.returncode, done.stderr)
     assert done.stdout == "good.test.json (good.json): 4 cases, as expected\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_tool_that_nothing_names_is_a_warning(adjudge, tmp_path, as_json):
+    """A misspelt tool is denied as the right one would be: said on standard error, and passed."""
+    tests = {"adjudge_tests": 1, "cases": [case(51, "deny", tool="pey")]}
+    (tmp_path / "p.json").write_text(json.dumps(POLICY))
+    (tmp_path / "p.test.json").write_text(json.dumps(tests))
+    done = adjudge("policy", "test", "p.json", *(["--json"] if as_json else []))
+
+    assert 0 == done.returncode
+    assert 'names the tool "pey". Did you mean "pay"?' in done.stderr
+    if as_json:
+        assert 1 == len(json.loads(done.stdout)[0]["warnings"])
 
 
 def test_a_case_that_fails_is_one_and_is_explained(adjudge, files):

@@ -140,6 +140,32 @@ def test_a_broken_chain_is_two_unless_it_is_allowed(adjudge, files):
     assert "CHAIN BROKEN" in allowed.stdout
 
 
+@pytest.mark.parametrize("log", ["audit.jsonl", "plain.jsonl"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_torn_end_is_said_and_is_one(adjudge, files, log, as_json):
+    """What a crash cut short may have been a call, and nobody can tell what becomes of it."""
+    path = files / log
+    path.write_bytes(path.read_bytes() + b'{"body":{"ar')
+    done = adjudge("replay", log, "--policy", "old.json", *(["--json"] if as_json else []))
+
+    assert 1 == done.returncode
+    if as_json:
+        assert 12 == json.loads(done.stdout)["files"][0]["torn_bytes"]
+    else:
+        assert "TORN END: the last line was cut short after 12 bytes" in done.stdout
+
+
+@pytest.mark.parametrize("verdict", ['"alow"', "7", "null", "[1]", "{}"])
+def test_a_judgment_with_a_verdict_that_is_none_is_two(adjudge, files, verdict):
+    """A call of which it is not known what was decided cannot come out as recorded."""
+    path = files / "plain.jsonl"
+    path.write_text(path.read_text().replace('"verdict":"allow"', f'"verdict":{verdict}', 1))
+    done = adjudge("replay", "plain.jsonl", "--policy", "old.json")
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "plain.jsonl:2: this judgment has the verdict" in done.stderr
+
+
 def test_control_characters_of_a_log_do_not_reach_the_terminal(adjudge, files):
     """Arguments and names are escaped."""
     path = files / "plain.jsonl"

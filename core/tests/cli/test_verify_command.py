@@ -106,7 +106,7 @@ def test_json_of_a_file_that_cannot_be_read_is_json_too(adjudge):
     done = adjudge("verify", "--json", "missing.jsonl")
 
     assert 2 == done.returncode
-    assert "unreadable" == json.loads(done.stdout)["code"]
+    assert "record" == json.loads(done.stdout)["error"]["code"]
 
 
 def test_crash_residue_is_reported(adjudge, record):

@@ -120,6 +120,7 @@ def test_one_pattern_in_many_rules_is_compiled_once():
     """The patterns of a policy are kept while it is compiled, each by its position (clause 11)."""
     patterns = Patterns()
 
+    assert patterns.checked("a$") is patterns.checked("a$")
     assert patterns.compiled("^a", permitting=True) is patterns.compiled("^a", permitting=False)
     assert patterns.compiled("a$", permitting=True).search("a\n") is False
     assert patterns.compiled("a$", permitting=False).search("a\n") is True

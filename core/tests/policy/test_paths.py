@@ -63,7 +63,8 @@ def test_a_key_is_read_as_path_and_operator(text, expected):
     [
         (".", (".", (), None)),
         (".sku.in", (".", ("sku",), "in")),
-        (".size", (".", ("size",), None)),
+        ('.["size"]', (".", ("size",), None)),
+        (".items.size", (".", ("items",), "size")),
         (".[0]", (".", (0,), None)),
         ('.["a.b"]', (".", ("a.b",), None)),
     ],
@@ -179,6 +180,16 @@ def test_an_operator_alone_inside_a_quantifier_is_told_where_to_stand():
         parse_leaf("gt", element=True)
 
     assert '{".": {gt: ...}}' in str(caught.value)
+
+
+@pytest.mark.parametrize("operator", ["starts_with", "size", "in", "ends_with"])
+def test_an_operator_directly_after_the_element_is_refused(operator):
+    """Clause 5: read as a key, a condition on the element would be an error of every call."""
+    with pytest.raises(PathProblem) as caught:
+        parse_leaf(f".{operator}", element=True)
+
+    assert f'{{".": {{{operator}: ...}}}}' in str(caught.value)
+    assert f'.["{operator}"]' in str(caught.value)
 
 
 def test_a_reference_is_a_path_without_operator():

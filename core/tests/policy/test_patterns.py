@@ -18,7 +18,12 @@ from adjudge.policy._patterns.pattern import (
     UnsafePattern,
     compile_pattern,
 )
-from adjudge.policy._patterns.tree import build_tree, is_rigid, parse
+from adjudge.policy._patterns.tree import (
+    build_tree,
+    is_rigid,
+    is_tied_and_nearly_rigid,
+    parse,
+)
 
 
 def compiled(text, *, permitting=False):
@@ -284,6 +289,37 @@ def test_a_rigid_pattern_costs_what_the_search_for_its_cost_finds(text):
 def test_a_pattern_with_a_choice_is_not_rigid(text):
     """Clause 11: the cost of whatever can be matched in more ways than one is searched for."""
     assert not is_rigid(parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["^acct7-[0-9]+$", "\\A/data/.*\\.csv\\Z", "(?i)^a+?b", "^[a-z]{1,64}@x", "^\\w*ab{3}$", "^a?"],
+)
+def test_a_tied_pattern_with_one_choice_costs_what_the_search_for_its_cost_finds(text):
+    """Clause 11: tied to the start, one count of one set leads to each place in one way."""
+    parsed = parse(text)
+
+    assert is_tied_and_nearly_rigid(parsed, longest=200)
+    assert Cost(1, 1) == cost_of(build_tree(parsed))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a+b",
+        "(?m)^a+b",
+        "x^a+",
+        "^a+b+",
+        "^(?:ab)+c",
+        "^(a|b)+",
+        "^a+(?=b)",
+        "^a+(b|c)",
+        "^a+b{201}",
+    ],
+)
+def test_a_pattern_that_is_not_tied_or_has_more_choices_is_searched_for_its_cost(text):
+    """Clause 11: a search, a second choice, a choice of groups or a long rest multiply the cost."""
+    assert not is_tied_and_nearly_rigid(parse(text), longest=200)
 
 
 def test_a_rigid_pattern_that_is_long_is_not_taken_unseen():

@@ -59,13 +59,27 @@ def test_where_re2_is_not_asked_a_text_beyond_the_bound_is_an_error():
         pattern.search("x" * (pattern.max_subject + 1))
 
 
-def test_a_pattern_that_is_too_large_for_re2_to_be_fast_keeps_its_bound():
-    """Clause 11: a hundred Unicode words are 100,000 states, and a long text would take minutes."""
-    pattern = compile_pattern("(?:\u00e9|\u00fc|\\w){100}!", permitting=False)
+@pytest.mark.parametrize(
+    ("source", "text", "longest"),
+    [
+        ("(?:\u00e9|\u00fc|\\w){100}!", "\u00e9", 1_100_000),
+        ("a.{200}b", "a\u00e9", 400_000),
+        ("a.{200}b", "ac", 1_300_000),
+    ],
+)
+def test_a_text_too_long_for_a_large_pattern_keeps_the_bound(source, text, longest):
+    """Clause 11: what leads RE2 to a new state with each byte would take half a minute and more."""
+    pattern = compile_pattern(source, permitting=False)
 
-    assert pattern.search("x" * (pattern.max_subject + 1)) is False
     with pytest.raises(SubjectTooLong):
-        pattern.search("\u00e9" * (pattern.max_subject + 1))
+        pattern.search((text * longest)[:longest])
+
+
+def test_a_large_pattern_is_searched_in_a_text_that_takes_seconds_at_most():
+    """Clause 11: beyond the bound of Python's engine RE2 answers, as long as it surely can."""
+    pattern = compile_pattern("a.{200}b", permitting=False)
+
+    assert pattern.search("c" * pattern.max_subject + "a" + "\u00e9" * 200 + "b")
 
 
 def test_a_boundary_of_words_is_left_to_re2_in_ascii_alone():

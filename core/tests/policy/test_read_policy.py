@@ -10,6 +10,7 @@ from adjudge._types import Obligation, Verdict
 from adjudge._values import FrozenDict, FrozenList
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import AllOf, Always, AnyOf, Defaults, Leaf, Not, Path, Ref
+from adjudge.policy._reading.nodes import MAX_SLOW_TEXT
 from adjudge.policy._reading.source import MAX_TEXT, read_policy
 
 
@@ -388,3 +389,22 @@ def test_broken_toml_is_refused():
     for text in ("version = ", "version = 1\nversion = 1", "x = " + "[" * 3000):
         with pytest.raises(PolicyCompileError, match="TOML"):
             read_policy(text, format="toml")
+
+
+def test_toml_has_a_bound_of_its_own():
+    """Its parser is written in Python, and 64 MiB would take minutes."""
+    text = f'description = "{"x" * MAX_SLOW_TEXT}"\n'
+
+    with pytest.raises(PolicyCompileError, match="in TOML has at most 4 MiB"):
+        read_policy(text, format="toml")
+
+
+@pytest.mark.parametrize("key", ["a" + ".a" * 100_000, "a" + ' . "b"' * 100_000])
+def test_a_toml_key_without_end_is_refused(key):
+    """What the parser does with it grows with the square of its segments."""
+    with pytest.raises(PolicyCompileError) as caught:
+        read_policy(f"version = 1\n[{key}]\n", format="toml")
+
+    assert ("policy:2:1: A key has more than 200 segments; no policy needs that.",) == (
+        caught.value.problems
+    )

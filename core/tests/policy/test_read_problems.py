@@ -30,6 +30,15 @@ def rule(**fields):
     return {"rules": [{"id": "r", **fields}]}
 
 
+def test_an_operator_directly_after_the_element_is_a_problem_of_its_rule():
+    """Clause 5: it is no key of the element, and the place says which rule and which field."""
+    problem = only_problem(
+        rule(match={"args.x": {"each": {".starts_with": "a"}}}, decision="allow")
+    )
+
+    assert problem.startswith('rules[0].match.args.x.each..starts_with: rule "r": ".starts_with"')
+
+
 def test_all_problems_are_found_at_once():
     """One error lists every problem of the policy."""
     problems = problems_of(

@@ -5,6 +5,8 @@ import builtins
 import pytest
 
 from adjudge.errors import PolicyCompileError
+from adjudge.policy._reading import yaml_source
+from adjudge.policy._reading.nodes import MAX_SLOW_TEXT
 from adjudge.policy._reading.source import read_policy
 
 
@@ -249,3 +251,22 @@ def test_a_broken_brace_without_pyyaml_is_a_json_problem(monkeypatch):
         read_policy("{version: 1}")
 
     assert caught.value.problems[0].startswith("policy:1:2: This is no JSON")
+
+
+@pytest.mark.needs_yaml
+def test_yaml_for_the_slow_parser_has_bounds_of_its_own(monkeypatch):
+    """Where libyaml may read a text otherwise than PyYAML does, 64 MiB would take minutes."""
+    long = 'description: "{}"\n? version\n: 1\n'
+
+    assert "it may have 4 MiB at most" in problems_of(long.format("x" * MAX_SLOW_TEXT))[0]
+    monkeypatch.setattr(yaml_source, "MAX_SLOW_NODES", 50)
+    assert "more than 50 values" in problems_of(f"a: [{'1, ' * 50}? b]\n")[0]
+    assert "more than 50 values" not in problems_of(f"a: [{'1, ' * 50}b]\n")[0]
+
+
+@pytest.mark.needs_yaml
+def test_a_long_text_that_is_no_yaml_has_the_place_of_its_error():
+    """It is not read a second time by the slow parser, and libyaml knows the place as well."""
+    (problem,) = problems_of(f'a: "{"x" * MAX_SLOW_TEXT}"\n b\n')
+
+    assert problem.startswith("policy.yaml:2:2: This is no YAML: ")

@@ -199,3 +199,26 @@ def test_an_errored_denial_brings_the_layers_default_with_it() -> None:
     allowing = rules({"id": "a", "match": "always", "decision": "allow"})
 
     assert "deny" == decide(Layers((erring, allowing))).verdict
+
+
+def test_an_operand_that_is_not_there_is_an_error_in_any_namespace() -> None:
+    """Clause 9: the operand is resolved first, so clause 13's namespace does not answer for it."""
+    match = {"tool.in": {"ref": "args.tools"}}
+    decision = decide(
+        rules({"id": "r", "match": match, "decision": "allow", "obligations": ["log"]}),
+        replace(CALL, namespace="mcp"),
+    )
+
+    assert "deny" == decision.verdict
+    assert "<rule_error:r:AbsentReference>" == decision.matched_rules[0]
+
+
+def test_a_doubtful_transform_has_no_part_in_what_its_layer_says_of_the_result() -> None:
+    """Clauses 8 and 20: a layer's decision without it is without it on the final arguments too."""
+    doubtful = {**CAP, "id": "doubtful", "match": {"not": {"args.tier.in": ["gold"]}}}
+    preview = {"id": "preview", "match": {"args.limit.eq": 100}, "decision": "dry_run"}
+    other = rules({"id": "other", "match": {"tool": "other"}, "decision": "deny"})
+    decision = decide(Layers((rules(doubtful, CAP, preview), other)))
+
+    assert "dry_run" == decision.verdict
+    assert "l0:doubtful" not in decision.matched_rules

@@ -310,6 +310,63 @@ def test_a_forked_child_has_none_of_the_parents_open_file(event, record):
     assert verify_chain(record).intact
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_no_lock_of_another_thread_of_its_parent(event, record, monkeypatch):
+    """Else whoever wants the file would wait for the child once the parent is killed."""
+    sink = hash_chained_sink(record)
+    inside, go_on = threading.Event(), threading.Event()
+    write_all = keptfile.write_all
+
+    def halted(fd, data):
+        inside.set()
+        go_on.wait(10)
+        write_all(fd, data)
+
+    monkeypatch.setattr(keptfile, "write_all", halted)
+    writer = threading.Thread(target=sink, args=(event(1),))
+    writer.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(str(record) in open_files())
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    writer.join(10)
+
+    assert 0 == status
+    assert [1] == seqs(record)
+
+
+def test_an_interrupt_while_the_file_is_opened_leaves_nothing_open(event, record, monkeypatch):
+    """A descriptor that nobody knows would never be closed."""
+    recorder = Recorder([hash_chained_sink(record)])
+
+    def interrupted(fd):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(keptfile, "is_local", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        recorder.emit_sync(event(1))
+    until(lambda: record.stat().st_size)
+
+    assert str(record) not in open_files()
+    assert [1] == seqs(record)
+
+
+def test_a_file_that_was_cut_and_grew_to_the_same_size_is_linked_to_its_own_end(event, record):
+    """What was known of the end of a file counts only while its bytes are there."""
+    recorder = Recorder([hash_chained_sink(record)])
+    recorder.emit_sync(event(1))
+    size = record.stat().st_size
+    record.write_bytes(b"")
+    hash_chained_sink(record)(event(2))
+    assert size == record.stat().st_size
+    recorder.emit_sync(event(3))
+
+    assert [2, 3] == seqs(record)
+    assert verify_chain(record).intact
+
+
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_sink_that_is_gone_has_closed_its_file(event, record, make):
     """Nothing stays open behind a sink."""

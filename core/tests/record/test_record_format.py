@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._record.format import event_text, event_to_record, record_line, to_json
+from adjudge._record.format import EventTexts, event_to_record, record_line, to_json
 from adjudge._record.redaction import apply_redactor, default_redactor
 from adjudge._types import AuditEvent
 from adjudge._values import OpaqueValue, freeze, thaw
@@ -163,7 +163,7 @@ def test_an_event_is_written_as_its_record_would_be(value, name, prev_hash):
     event = AuditEvent(name, name, 7, name, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), {"args": value})
     link = {} if prev_hash is None else {"prev_hash": prev_hash}
 
-    assert record_line({**event_to_record(event), **link}) == event_text(event, prev_hash)
+    assert record_line({**event_to_record(event), **link}) == EventTexts().text(event, prev_hash)
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
@@ -174,7 +174,7 @@ def test_a_body_that_shows_nothing_is_written_as_any_other(body):
     redacted = apply_redactor(default_redactor(digests=False), frozen)
     thawed = replace(event, body=thaw(redacted))
 
-    assert record_line(event_to_record(thawed)) == event_text(replace(event, body=redacted))
+    assert record_line(event_to_record(thawed)) == EventTexts().text(replace(event, body=redacted))
 
 
 def _freezes(value):

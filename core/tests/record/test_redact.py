@@ -431,7 +431,7 @@ def test_a_redactor_keeps_no_secret_and_nothing_without_a_bound():
     for number in range(5000):
         apply_redactor(redact, {f"n{number}": f"t{number}", **secret, "y" * 2000: None})
         apply_redactor(redact, {f"n{number}": f"t{number}"})
-    kept = {**redact._starts, **redact._texts_shown}
+    kept = {**redact._plain._starts, **redact._plain._texts}
 
     assert "S3CRET" not in str(kept)
     assert "x" * 2000 not in str(kept)

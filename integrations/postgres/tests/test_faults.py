@@ -42,6 +42,13 @@ def ledger(url, schema):
     return opened
 
 
+def server_of(url):
+    """Give the way to the server, where a step has little time."""
+    return Server(
+        url, connect_seconds=5, busy_seconds=0.3, name="the PostgreSQL ledger", error=LedgerError
+    )
+
+
 def claim(ledger, holder="h"):
     """Claim the entry."""
     return ledger.claim("e1", expected=EntryState.PAUSED, holder=holder, now=NOW)
@@ -217,7 +224,7 @@ def test_no_free_connection_is_waited_for_so_long(url, ledger, schema):
 
 def test_a_stopped_process_keeps_no_lock(url, ledger, schema):
     """What stops in the middle of a step is taken back by the server, for others to go on."""
-    stopped = Connections(Server(url, connect_seconds=5, busy_seconds=0.3), 1)
+    stopped = Connections(server_of(url), 1)
 
     def stop():
         with stopped.step() as connection:

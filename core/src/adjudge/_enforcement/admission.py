@@ -13,7 +13,7 @@ from adjudge._enforcement.judging import Judging
 from adjudge._making import OpenContext, OpenRequest
 from adjudge._record.format import PlainDict, to_json
 from adjudge._record.redaction import Redactor, apply_redactor, is_pure
-from adjudge._types import ActionRequest, CallContext, ExecutionContext, Principal
+from adjudge._types import ActionRequest, AuditEvent, CallContext, ExecutionContext, Principal
 from adjudge._values import EMPTY, FrozenDict, freeze_object
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
@@ -89,28 +89,44 @@ class Admission(Judging):
         self.request = request
         return request
 
-    def propose(
-        self, reading: Reading, context: ExecutionContext | None, *, hold: bool = False
-    ) -> Steps[None]:
+    def propose(self, reading: Reading, context: ExecutionContext | None) -> Steps[None]:
         """Record the proposal, whose request was taken up."""
-        door = self.door
-        assert self.request is not None
-        body: dict[str, Any] = {
-            "namespace": door.namespace,
-            "call_id": door.call_id,
-            "principal": None if context is None else self._description(context.principal),
-            "declared": declaration(
-                door.declared, has_shadow=self.settings.shadow_of(door) is not None
-            ),
-            **circumstances(self.request),
-        }
+        if self.settings.records:
+            yield from self.flush(self.proposal(reading, context))
+
+    def proposal(self, reading: Reading, context: ExecutionContext | None) -> AuditEvent:
+        """Make the event `step.proposed`."""
+        request = self.request
+        assert request is not None
+        members = circumstances(request)
+        members["call_id"] = self.door.call_id
+        members["principal"] = None if context is None else self._description(context.principal)
         if reading.refusal is None and reading.unread is None:
-            body["args"] = reading.args
+            members["args"] = reading.args
         elif isinstance(self.arguments, str):
-            body["arguments_text"] = self.arguments
+            members["arguments_text"] = self.arguments
         else:
-            body["args"] = _described(self.arguments)
-        yield from self.emit("step.proposed", body, hold=hold)
+            members["args"] = _described(self.arguments)
+        return self.event("step.proposed", self.proposal_body(members), request.context.timestamp)
+
+    def proposal_body(self, members: dict[str, Any]) -> Mapping[str, Any]:
+        """Give the redacted body of a proposal, of which these members differ from call to call."""
+        door = self.door
+        declared = door.declared
+        has_shadow = self.settings.shadow_of(door) is not None
+        names = (door.tool, door.attempt, door.namespace)
+        key = ("proposed", *names, id(declared), has_shadow, *members)
+        return self.framed(key, declared, self._fixed_proposal, members)
+
+    def _fixed_proposal(self) -> dict[str, Any]:
+        door = self.door
+        has_shadow = self.settings.shadow_of(door) is not None
+        return {
+            "tool": door.tool,
+            "attempt": door.attempt,
+            "namespace": door.namespace,
+            "declared": declaration(door.declared, has_shadow=has_shadow),
+        }
 
     def _description(self, who: Principal) -> Mapping[str, Any]:
         settings = self.settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,7 +19,7 @@ from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._ledger.keys import ledger_key
 from adjudge._making import OpenEvent
-from adjudge._record.redaction import apply_redactor
+from adjudge._record.redaction import apply_redactor, frame_of
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
@@ -42,7 +43,9 @@ __all__ = [
     "unfit",
 ]
 
-MOST_JUDGMENTS = 256
+_MOST_KEPT = 256
+# Written once: to join two texts makes another one, whose hash has to be found anew.
+_TERMINAL = {outcome: f"action.{outcome}" for outcome in Outcome}
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Effect, Any, T]
@@ -145,73 +148,113 @@ class Attempt:
         """Say what it means that an entry could not be added, if it means anything of its own."""
         yield from ()
 
-    def emit(self, kind: str, body: Mapping[str, Any], *, hold: bool = False) -> Steps[None]:
-        """Record one event; a required sink's `RecordError` passes while the outcome is open.
+    def emit(self, kind: str, body: Mapping[str, Any]) -> Steps[None]:
+        """Record one event; a required sink's `RecordError` passes while the outcome is open."""
+        if self.settings.records:
+            yield from self.flush(self.event(kind, self.redacted(body)))
 
-        With `hold` it goes on record together with the next one, or by `flush`.
-        """
-        if not self.settings.records:
-            return
-        event = self.event(kind, self._redacted(body))
-        if hold:
-            self.held = event
-            return
-        yield from self.flush(event)
-
-    def _redacted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def redacted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         door = self.door
         return apply_redactor(
             self.settings.redact, {"tool": door.tool, "attempt": door.attempt, **body}
         )
 
-    def event(self, kind: str, redacted: Mapping[str, Any]) -> AuditEvent:
-        """Make one event of this call, of a redacted body."""
+    def framed(
+        self,
+        key: tuple[object, ...],
+        about: object,
+        fixed: Callable[[], Mapping[str, Any]],
+        members: Mapping[str, Any],
+    ) -> Mapping[str, Any]:
+        """Give a redacted body, of which the fixed members are the same for all of a key.
+
+        `about` is kept with them: where its `id` is in the key it stays what it is.
+        """
+        frames, redact = self.settings.frames, self.settings.redact
+        kept = frames.get(key)
+        if kept is None:
+            if len(frames) >= _MOST_KEPT:
+                frames.clear()
+            kept = frames[key] = (frame_of(redact, fixed(), tuple(members)), about)
+        frame = kept[0]
+        body = None if frame is None else frame.body(members)
+        return apply_redactor(redact, {**fixed(), **members}) if body is None else body
+
+    def _fixed_ending(self) -> dict[str, Any]:
+        fixed: dict[str, Any] = {"tool": self.door.tool, "attempt": self.door.attempt}
+        if self.decision is not None:
+            fixed["verdict"] = str(self.decision.verdict)
+        return fixed
+
+    def event(
+        self, kind: str, redacted: Mapping[str, Any], when: datetime | None = None
+    ) -> AuditEvent:
+        """Make one event of this call, of a redacted body; without `when` it is of now."""
         settings = self.settings
         event: AuditEvent = OpenEvent(
-            self.correlation_id, settings.policy.id, self.seq, kind, settings.now(), redacted
+            self.correlation_id,
+            settings.policy.id,
+            self.seq,
+            kind,
+            settings.now() if when is None else when,
+            redacted,
         )
         event.__class__ = AuditEvent
         return event
 
     def flush(self, *events: AuditEvent) -> Steps[None]:
         """Hand over what was held, and then these."""
-        if self.held is not None:
-            events = (self.held, *events)
-            self.held = None
-        if not events:
+        if self.held is None and not events:
             return
         try:
-            yield Emit(events)
+            yield self.handing_over(*events)
         except RecordError:
             if not self.settled:
                 raise
+
+    def handing_over(self, *events: AuditEvent) -> Emit:
+        """Give the effect that hands over what was held, and then these."""
+        held = self.held
+        if held is None:
+            return Emit(events)
+        self.held = None
+        return Emit((held, *events))
 
     def end(self, outcome: Outcome, body: Mapping[str, Any]) -> Steps[None]:
         """Record the terminal event, once."""
         if self.ended:
             return
         self.settled = True
-        if self.decision is not None:
-            body = {"verdict": str(self.decision.verdict), **body}
         if not self.settings.records:
             self.ended = True
             return
-        event = self.event("action." + outcome, self._redacted(body))
+        door, decision = self.door, self.decision
+        verdict = None if decision is None else decision.verdict
+        key = ("ended", door.tool, door.attempt, verdict, *body)
+        redacted = self.framed(key, verdict, self._fixed_ending, body)
+        event = self.event(_TERMINAL[outcome], redacted)
         # Not before: what an interrupt keeps from being made is made once more.
         self.ended = True
-        yield from self.flush(event)
+        try:
+            yield self.handing_over(event)
+        except RecordError:
+            return  # The outcome stands.
 
     def record_judgment(
         self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
     ) -> Steps[None]:
         """Record `policy.evaluated`, which a required sink must take before the body may run."""
-        if not self.settings.records:
-            return
-        effective = edited if edited is not None else decision.effective_args
-        redacted = self._judgment(request, decision, phase, effective)
-        yield from self.flush(self.event("policy.evaluated", redacted))
+        if self.settings.records:
+            yield from self.flush(self.judgment(request, decision, phase=phase, edited=edited))
 
-    def _judgment(
+    def judgment(
+        self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
+    ) -> AuditEvent:
+        """Make the event `policy.evaluated`."""
+        effective = edited if edited is not None else decision.effective_args
+        return self.event("policy.evaluated", self._judged(request, decision, phase, effective))
+
+    def _judged(
         self, request: ActionRequest, decision: Decision, phase: str, effective: object
     ) -> Mapping[str, Any]:
         """Give the redacted body of a judgment: once for all calls that a rule decides alike."""
@@ -232,12 +275,12 @@ class Attempt:
         if effective is not None:
             body["effective_args"] = effective
         if request.resolved:
-            shown = shown_paths(request, effective, self._redacted)
+            shown = shown_paths(request, effective, self.redacted)
             if shown:
                 body["resolved"] = shown
-        redacted = self._redacted(body)
+        redacted = self.redacted(body)
         if alike and self.settings.keeps_judgments:
-            if len(kept) >= MOST_JUDGMENTS:
+            if len(kept) >= _MOST_KEPT:
                 kept.clear()
             kept[key] = (decision, redacted)
         return redacted

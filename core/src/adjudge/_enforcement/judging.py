@@ -28,21 +28,34 @@ _MAX_ROUNDS = 4
 class Judging(Attempt):
     """An attempt that can be judged."""
 
-    def judge(self, request: ActionRequest) -> Steps[tuple[ActionRequest, Decision]]:
+    def judge_at_once(self, request: ActionRequest) -> Decision | None:
+        """Judge what most requests are: no path is read. None says that it takes `judge`."""
+        if self.settings.may_read_paths:
+            return None
+        try:
+            return self._evaluate(request)
+        except Refusal as failed:
+            return _failed(failed)
+
+    def judge(
+        self, request: ActionRequest, decision: Decision | None = None
+    ) -> Steps[tuple[ActionRequest, Decision]]:
         """Judge a request; rewritten arguments come as the body would get them.
 
-        Where the judging itself fails, that is a denial like any other (law 4).
+        Where the judging itself fails, that is a denial like any other (law 4). `decision` is what
+        `judge_at_once` gave.
         """
         try:
-            if self.settings.may_read_paths:
-                missing = self._unresolved(request)
-                if missing:
-                    request = yield from self._resolve(request, missing)
-            decision = self._evaluate(request)
+            if decision is None:
+                if self.settings.may_read_paths:
+                    missing = self._unresolved(request)
+                    if missing:
+                        request = yield from self._resolve(request, missing)
+                decision = self._evaluate(request)
             if decision.effective_args is not None:
                 return (yield from self._judge_rewritten(request, decision))
         except Refusal as failed:
-            decision = Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
+            decision = _failed(failed)
         return request, decision
 
     def _judge_rewritten(
@@ -121,6 +134,10 @@ class Judging(Attempt):
         if not known:
             return request
         return replace(request, resolved=FrozenDict({**request.resolved, **known}))
+
+
+def _failed(failed: Refusal) -> Decision:
+    return Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
 
 
 def _policy_failed(error: Exception) -> Refusal:

@@ -21,7 +21,7 @@ from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_req
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
 from adjudge._enforcement.keeping import call_digest, enter
-from adjudge._executors.inline import call_arguments
+from adjudge._executors.inline import call_arguments, checked_result
 from adjudge._ledger.entries import EntryState
 from adjudge._making import OpenCall, OpenResult
 from adjudge._record.secrets import redact_text
@@ -90,20 +90,27 @@ class Mediation(Admission):
         request = self.take_up(reading, context)
         records = self.settings.records
         if records:
-            yield from self.propose(reading, context, hold=self.settings.holds_proposals)
+            self.held = self.proposal(reading, context)
+            if not self.settings.holds_proposals:
+                yield self.handing_over()
         if reading.refusal is not None:
             raise reading.refusal
         if reading.unread is not None:
             return (yield from self._unread(reading.unread))
         if not self.door.known:
             raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
-        request, decision = yield from self.judge(request)
-        self.request, self.decision = request, decision
+        decision = self.judge_at_once(request)
+        if decision is None or decision.effective_args is not None:
+            request, decision = yield from self.judge(request, decision)
+            self.request = request
+        self.decision = decision
         if records:
-            yield from self.record_judgment(request, decision, phase="propose")
-        if decision.verdict is Verdict.ALLOW:
+            yield self.handing_over(self.judgment(request, decision, phase="propose"))
+        if decision.verdict is not Verdict.ALLOW:
+            return (yield from self._enforce(request, decision))
+        if decision.obligations or self.begins:
             return (yield from self.carry_out(request, decision))
-        return (yield from self._enforce(request, decision))
+        return (yield from self._execute(self.execution_of(request, request)))
 
     def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
         """Let the framework answer arguments that get no verdict, or say what is wrong."""
@@ -115,8 +122,6 @@ class Mediation(Admission):
         self.result = ActionResult(False, None, problem, code)
         yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
         return self.governed(Outcome.FAILED)
-
-    # Verdicts
 
     def _enforce(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
         verdict = decision.verdict
@@ -171,6 +176,13 @@ class Mediation(Admission):
                 raise Refusal(
                     "obligation_failed", f"the obligation {failed.id} failed: {failed.error}"
                 )
+        execution = self.execution_of(request, final)
+        if self.begins:
+            yield from self.begin(request, decision)
+        return (yield from self._execute(execution))
+
+    def execution_of(self, request: ActionRequest, final: ActionRequest) -> Execute:
+        """Make the last checks, and say how the body is run."""
         if final.declared is not None and final.declared.isolation is not None:
             self._check_isolation(final, final.declared)
         try:
@@ -179,9 +191,7 @@ class Mediation(Admission):
             raise unfit(error) from None
         if self.settings.cancel is not None:
             self._check_cancelled(self.settings.cancel)
-        if self.begins:
-            yield from self.begin(request, decision)
-        return (yield from self._execute(execution))
+        return execution
 
     def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
         """Put down that the body is about to start, where that has to be known later."""
@@ -204,8 +214,6 @@ class Mediation(Admission):
         if cancelled is not False:
             raise Refusal("cancelled", f"cancelled: {reason}" if reason else "cancelled")
 
-    # The body
-
     def _execute(
         self, execution: Execute, *, code: str = "", problem: str | None = None
     ) -> Steps[GovernedCall | Raised]:
@@ -226,15 +234,18 @@ class Mediation(Admission):
         if code:
             result = ActionResult(False, value, problem, code, elapsed)
         elif door.returns_result:
-            result = _checked_result(value, elapsed)
+            result = checked_result(value, elapsed)
         else:
             result = OpenResult(True, value, None, "", elapsed, ())
             result.__class__ = ActionResult
         decision = self.decision
-        if self.settings.records or self.entry or (decision is not None and decision.obligations):
+        if self.entry or (decision is not None and decision.obligations):
             return (yield from self._finish(result, value))
         self.result = result
-        return self.governed(Outcome.COMPLETED if result.ok else Outcome.FAILED)
+        outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
+        if self.settings.records:
+            yield from self.end(outcome, self._ending(outcome))
+        return self.governed(outcome)
 
     def _body_raised(
         self, error: BaseException, elapsed: float, code: str, problem: str | None
@@ -267,17 +278,16 @@ class Mediation(Admission):
             assert self.request is not None
             yield from self.discharge("post", final_request(self.request, self.decision))
             self.result = replace(result, obligations=tuple(self.outcomes.values()))
-        if self.settings.records:
-            yield from self._end_body(outcome)
+        yield from self.end(outcome, self._ending(outcome))
         return self.governed(outcome)
 
-    def _end_body(self, outcome: Outcome) -> Steps[None]:
+    def _ending(self, outcome: Outcome) -> dict[str, Any]:
         result = self.result
         assert result is not None
         body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
         if outcome is Outcome.FAILED:
             body |= {"code": result.code, "error": result.error}
-        yield from self.end(outcome, body)
+        return body
 
     def settle(self, outcome: Outcome, gave: object = None) -> Steps[None]:
         """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
@@ -350,7 +360,8 @@ class Mediation(Admission):
         try:
             if self.result is not None:
                 # The body has ended, and the record says so whatever came after it.
-                yield from self._end_body(Outcome.COMPLETED if self.result.ok else Outcome.FAILED)
+                outcome = Outcome.COMPLETED if self.result.ok else Outcome.FAILED
+                yield from self.end(outcome, self._ending(outcome))
             else:
                 outcome, about = self._interruption(error)
                 try:
@@ -385,11 +396,3 @@ class Mediation(Admission):
         call: GovernedCall = OpenCall(decision, result, request, outcome, pending, False)
         call.__class__ = GovernedCall
         return call
-
-
-def _checked_result(value: object, elapsed: float) -> ActionResult:
-    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool."""
-    if not isinstance(value, ActionResult) or not isinstance(value.ok, bool):
-        text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
-        return ActionResult(False, None, text, "executor_failed", elapsed)
-    return value

@@ -11,6 +11,7 @@ from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.doors import Door
 from adjudge._ledger.entries import Ledger
+from adjudge._record.plain import Frame
 from adjudge._record.redaction import Redactor
 from adjudge._types import (
     ActionRequest,
@@ -47,7 +48,8 @@ class Settings:
     with the judgment on it: nothing of anybody else's runs in between. `may_read_paths` False says
     that the policy never asks where a path leads. `described` is the guard's own principal as the
     record shows it. Where `keeps_judgments`, `judgments` keeps redacted bodies of judgments for the
-    next call that the same decision is made about.
+    next call that the same decision is made about. `frames` keeps what the events of a tool have in
+    common on the record.
     """
 
     policy: Any
@@ -72,6 +74,7 @@ class Settings:
     judgments: dict[tuple[object, ...], tuple[Decision, Mapping[str, Any]]] = field(
         default_factory=dict
     )
+    frames: dict[tuple[object, ...], tuple[Frame | None, object]] = field(default_factory=dict)
 
     def shadow_of(self, door: Door) -> Callable[..., Any] | None:
         """Give what previews the tool: its own shadow, or the one that the guard was given."""

@@ -20,7 +20,7 @@ from adjudge._enforcement.tools import ToolDef
 from adjudge._types import ActionRequest, ActionResult
 from adjudge._values import OpaqueValue, thaw
 
-__all__ = ["Executor", "call_arguments", "inline_executor"]
+__all__ = ["Executor", "call_arguments", "checked_result", "inline_executor"]
 
 _SCALARS = frozenset({bool, float, int, str, type(None)})
 
@@ -68,6 +68,14 @@ def call_arguments(request: ActionRequest) -> dict[str, Any]:
         elif not isinstance(value, OpaqueValue):
             found[name] = thaw(value)
     return found
+
+
+def checked_result(value: object, elapsed: float) -> ActionResult:
+    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool."""
+    if not isinstance(value, ActionResult) or not isinstance(value.ok, bool):
+        text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
+        return ActionResult(False, None, text, "executor_failed", elapsed)
+    return value
 
 
 def _start(function: Callable[..., Any], args: Mapping[str, Any]) -> asyncio.Future[_Ended]:

@@ -7,14 +7,13 @@ Stores keep what never changes as the text of `encode_entry` and the few fields 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from adjudge._ledger.entries import WAITING, EntryState, LedgerEntry
+from adjudge._stores.canonical import parse_canonical
 from adjudge._types import ApprovalDecision, Outcome, Principal
 from adjudge._values import canonical_json, freeze_object
 from adjudge.errors import ArgumentsRefused, LedgerError
@@ -123,34 +122,12 @@ def _check_agreement(entry: LedgerEntry) -> None:
 
 def _read_object(id: str, field: str, text: object) -> dict[str, Any]:
     try:
-        value = json.loads(_text(text), object_pairs_hook=_members)
-    except (ValueError, RecursionError) as error:
+        value = parse_canonical(text)
+    except ValueError as error:
         raise _bad(id, field, f"cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise _bad(id, field, "is no object")
     return value
-
-
-def _members(pairs: list[tuple[str, Any]]) -> Any:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("has a key twice in one object")
-    if found.keys() == {"$decimal"}:
-        return _decimal(found["$decimal"])
-    for key in found:
-        if key.startswith("$") and not key.startswith("$$"):
-            raise ValueError(f"holds the tag {key!r}, which is unknown")
-    return {key.removeprefix("$"): item for key, item in found.items()}
-
-
-def _decimal(text: object) -> Decimal:
-    try:
-        number = Decimal(_text(text))
-    except InvalidOperation:
-        raise ValueError("holds a decimal that is none") from None
-    if not number.is_finite():
-        raise ValueError("holds a decimal that is not finite")
-    return number
 
 
 def _bad(id: str, field: str, why: str) -> LedgerError:
@@ -211,10 +188,7 @@ def _outcome(value: object) -> str:
 
 
 def _answers(value: object) -> tuple[ApprovalDecision, ...]:
-    try:
-        given = json.loads(_text(value), object_pairs_hook=_members)
-    except RecursionError as error:
-        raise ValueError(f"cannot be read: {error}") from None
+    given = parse_canonical(value)
     if not isinstance(given, list):
         raise ValueError(f"is a {type(given).__name__} and no list")
     return tuple(_answer(item) for item in given)

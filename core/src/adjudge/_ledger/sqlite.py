@@ -13,11 +13,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from adjudge._ledger.codec import decode_entry, encode_answers, encode_entry, encode_result
 from adjudge._ledger.entries import EntryState, LedgerEntry, answered
+from adjudge._stores.sqlitefile import SQLiteFile
 from adjudge._types import ApprovalDecision
 from adjudge.errors import LedgerError
 
@@ -51,19 +51,21 @@ class SQLiteLedger:
     durable = True
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0) -> None:
-        self._path = Path(path)
-        self._busy_seconds = busy_seconds
         if os.fspath(path) in ("", ":memory:"):
             raise LedgerError(
                 "A ledger in memory is a MemoryLedger; give SQLiteLedger the path of a file."
             )
-        try:
-            self._path.touch(mode=0o600)
-        except OSError as error:
-            raise LedgerError(f"{self._path} cannot be used: {error.strerror}.") from error
-        with self._transaction() as database:
-            database.execute(_SCHEMA)
-            database.execute(_INDEX)
+        self._file = SQLiteFile(
+            path,
+            schema=(_SCHEMA, _INDEX),
+            busy_seconds=busy_seconds,
+            name="The ledger",
+            error=LedgerError,
+        )
+
+    def close(self) -> None:
+        """Close the idle connections of this process; the next step opens one again."""
+        self._file.close()
 
     def add(self, entry: LedgerEntry) -> None:
         """Keep a new entry; an id that is there already raises `LedgerError`."""
@@ -181,21 +183,11 @@ class SQLiteLedger:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection for one step: neither threads nor forks may share one."""
-        database: sqlite3.Connection | None = None
-        try:
-            database = sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None)
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
+        """Lock the file for one step; what raises before its end is taken back."""
+        with self._file.step(writes=True) as database:
             database.execute("BEGIN IMMEDIATE")
             yield database
             database.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise LedgerError(f"The ledger {self._path} failed: {error}.") from error
-        finally:
-            # What was not committed is taken back.
-            if database is not None:
-                database.close()
 
 
 def _read(database: sqlite3.Connection, id: str) -> LedgerEntry | None:

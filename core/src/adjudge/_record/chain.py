@@ -16,19 +16,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from adjudge._record.filelock import check_appendable, locked_for_append
-from adjudge._record.format import event_text
-from adjudge._record.keptfile import KeptFile, append, write_all
+from adjudge._record.filelock import FREE, AppendLock, check_appendable, flock
+from adjudge._record.format import EventTexts
+from adjudge._record.keptfile import KeptFile, append, bytes_at, write_all
 from adjudge._record.lines import (
     GENESIS_HASH,
     OWN_KINDS,
+    SEAL,
+    SEALED,
     chain_line,
     closing,
     hash_of,
+    hash_of_text,
     is_residue,
     is_whole,
     residue_record,
-    sealed_line,
 )
 from adjudge._record.recorder import Offer, PromptSink, Sink
 from adjudge._record.rotation import rotate
@@ -39,6 +41,11 @@ from adjudge.errors import RecordError
 __all__ = ["GENESIS_HASH", "hash_chained_sink"]
 
 _FIRST_STEP = 16 * 1024
+# As much of the end of a file as holds the hash of its last line.
+_END = 64 + len(SEALED)
+# Size, inode and device of a file, the bytes at its end, and its head.
+_Known = tuple[tuple[int, ...], bytes, str]
+_NOTHING: _Known = ((), b"", "")
 _log = logging.getLogger("adjudge")
 
 
@@ -90,8 +97,10 @@ class _ChainWriter(PromptSink):
         self._path = path
         self._rotate_bytes = self._full_at = rotate_bytes if rotate_bytes is not None else math.inf
         self._kept = KeptFile(path)
+        self._lock = AppendLock(path)
+        self._texts = EventTexts()
         # What is known of the end of the file is looked at while its lock is held, and only then.
-        self._known: tuple[int, int, int, str] | None = None
+        self._known = _NOTHING
         self._warned = False
 
     def __call__(self, event: AuditEvent) -> Done:
@@ -101,7 +110,7 @@ class _ChainWriter(PromptSink):
             self._kept.close()
         rotated = False
         while True:
-            with locked_for_append(self._path) as file:
+            with self._lock.held() as file:
                 fd = file.fileno()
                 # Once is enough, also where one record is more than a file may hold.
                 if rotated or not self._is_full(os.fstat(fd)) or not self._rotate(fd):
@@ -117,26 +126,34 @@ class _ChainWriter(PromptSink):
                 return
             try:
                 # A rotation reads the whole file, and waits for the disk.
-                if not self._is_full(status):
+                if status.st_size < self._full_at:
                     self._append(self._kept.fd, status, offer)
             finally:
-                self._kept.unlock()
+                flock(self._kept.fd, FREE)
 
     def _append(self, fd: int, status: os.stat_result, offer: Offer) -> None:
-        place = (status.st_dev, status.st_ino, status.st_size)
-        if self._known is not None and self._known[:3] == place:
-            data, head = b"", self._known[3]
-        else:
-            data, head = self._join(_read_tail(fd, status.st_size))
+        size = status.st_size
+        place, end, head = self._known
+        pieces: list[str] = []
+        if (
+            place != (size, status.st_ino, status.st_dev)
+            # The file may have been cut and have grown again to the very same size.
+            or bytes_at(fd, _END + 1, size - _END) != end
+        ):
+            before, head = self._join(_read_tail(fd, size))
+            pieces.append(before.decode("ascii"))
+        open_text = self._texts.open_text
         for event in offer.events:
             if event.kind in OWN_KINDS:
                 raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
-            line, head = sealed_line(event_text(event, head))
-            data += line
-        size = status.st_size + len(data)
-        self._known = None
+            text = open_text(event, head)
+            head = hash_of_text(text)
+            pieces += (text, SEAL, head, SEALED)
+        data = "".join(pieces).encode()
+        self._known = _NOTHING
         append(fd, data, status, offer)
-        self._known = (*place[:2], size, head)
+        place = (size + len(data), status.st_ino, status.st_dev)
+        self._known = (place, data[-_END:], head)
 
     def _is_full(self, status: os.stat_result) -> bool:
         return status.st_size >= self._full_at

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from adjudge.errors import RecordError
 
-__all__ = ["check_appendable", "lock_at_once", "locked_for_append", "unlock"]
+__all__ = ["AT_ONCE", "FREE", "AppendLock", "check_appendable", "flock", "locked_for_append"]
 
 _HAS_LOCKS = True
 
@@ -34,18 +36,26 @@ if sys.platform == "win32":
         file.seek(_LOCKED_BYTE)
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
-    def lock_at_once(fd: int) -> bool:
-        """Lock an open file where that takes no wait; here it is never tried."""
-        return False
+    AT_ONCE = FREE = 0
 
-    def unlock(fd: int) -> None:
-        """Release what `lock_at_once` locked."""
+    def flock(fd: int, operation: int, /) -> None:
+        """Lock an open file where that takes no wait; here it is never tried."""
+        raise OSError
 
 else:
     try:
         import fcntl
+        from fcntl import flock
+
+        AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
+        FREE = fcntl.LOCK_UN
     except ImportError:
         _HAS_LOCKS = False
+        AT_ONCE = FREE = 0
+
+        def flock(fd: Any, operation: int, /) -> None:  # type: ignore[misc]
+            """Lock nothing: there are no locks."""
+            raise OSError
 
     def _lock(file: FileIO) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)
@@ -53,27 +63,46 @@ else:
     def _unlock(file: FileIO) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
-    def lock_at_once(fd: int) -> bool:
-        """Lock an open file where that takes no wait, and say whether it is locked."""
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
 
-    def unlock(fd: int) -> None:
-        """Release what `lock_at_once` locked."""
-        fcntl.flock(fd, fcntl.LOCK_UN)
+class AppendLock:
+    """The lock of one path. A forked child has none of its parent's.
+
+    Else whoever wants the lock would wait for the child when the parent is killed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: set[FileIO] = set()
+        if hasattr(os, "register_at_fork"):
+            this = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _forget(this()))
+
+    @contextmanager
+    def held(self) -> Iterator[FileIO]:
+        """Open the file as `locked_for_append` does, and hold its lock."""
+        with locked_for_append(self._path, self._files) as file:
+            yield file
+
+    def forget(self) -> None:
+        """Close what another thread had open."""
+        while self._files:
+            self._files.pop().close()
+
+
+def _forget(lock: AppendLock | None) -> None:
+    if lock is not None:
+        lock.forget()
 
 
 @contextmanager
-def locked_for_append(path: Path) -> Iterator[FileIO]:
+def locked_for_append(path: Path, files: set[FileIO] | None = None) -> Iterator[FileIO]:
     """Open a regular file for reading and appending, create it where missing, and hold its lock.
 
-    Raises `RecordError` where that cannot be.
+    While it is open it is one of `files`. Raises `RecordError` where that cannot be.
     """
+    files = set() if files is None else files
     try:
-        file = _open_locked(path)
+        file = _open_locked(path, files)
     except OSError as error:
         raise RecordError(
             f"The record {path} cannot be opened and locked: {error.strerror or error}."
@@ -84,6 +113,7 @@ def locked_for_append(path: Path) -> Iterator[FileIO]:
         try:
             _unlock(file)
         finally:
+            files.discard(file)
             file.close()
 
 
@@ -113,17 +143,20 @@ def _open(path: Path) -> FileIO:
     return file
 
 
-def _open_locked(path: Path) -> FileIO:
+def _open_locked(path: Path, files: set[FileIO]) -> FileIO:
     while True:
         file = _open(path)
+        files.add(file)
         try:
             _lock(file)
             if _is_still(path, file):
                 return file
         except BaseException:
+            files.discard(file)
             file.close()
             raise
         # It was moved away or removed while we waited for the lock.
+        files.discard(file)
         file.close()
 
 

@@ -11,23 +11,38 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping, Set
-from datetime import date, datetime, time
+from collections.abc import Callable, Mapping, Set
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from adjudge._types import AuditEvent
 from adjudge._values import MAX_INT_DIGITS, FrozenDict, FrozenList, OpaqueValue
 
-__all__ = ["RECORD_FIELDS", "PlainDict", "event_text", "event_to_record", "record_line", "to_json"]
+__all__ = [
+    "RECORD_FIELDS",
+    "EventTexts",
+    "Kept",
+    "PlainDict",
+    "event_to_record",
+    "record_line",
+    "to_json",
+]
 
 RECORD_FIELDS = ("correlation_id", "bundle_id", "seq", "kind", "timestamp", "body")
 _MAX_INT = 10**MAX_INT_DIGITS
 _MAX_NESTING = 128
+_MAX_KNOWN = 4096
+_FEW = 64
+_SHORT = 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = timedelta(seconds=1)
+_K = TypeVar("_K", bound="str | tuple[str, ...]")
+_V = TypeVar("_V")
 _THEMSELVES = frozenset({str, bool, type(None)})
 _encode = json.JSONEncoder(
     sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")
@@ -44,24 +59,6 @@ def event_to_record(event: AuditEvent) -> dict[str, Any]:
         "timestamp": event.timestamp.isoformat(),
         "body": to_json(event.body),
     }
-
-
-def event_text(event: AuditEvent, prev_hash: str | None = None) -> str:
-    """Write an event as `record_line(event_to_record(event))` does, with its `prev_hash` if it has.
-
-    The fields come in their sorted order, so nothing is made but the text.
-    """
-    body = event.body
-    if type(body) is PlainDict:
-        written = body.text
-    else:
-        written = record_line(to_json(body))
-    link = "" if prev_hash is None else f'"prev_hash":"{prev_hash}",'
-    return (
-        f'{{"body":{written},"bundle_id":{_quoted(event.bundle_id)},'
-        f'"correlation_id":{_quoted(event.correlation_id)},"kind":{_quoted(event.kind)},'
-        f'{link}"seq":{event.seq:d},"timestamp":"{event.timestamp.isoformat()}"}}'
-    )
 
 
 def record_line(record: Mapping[str, Any]) -> str:
@@ -94,6 +91,70 @@ class PlainDict(FrozenDict):
             raise AttributeError(name)
         self.text = text = _encode(self)
         return text
+
+
+class Kept(dict[_K, _V]):
+    """What a function gave for the last some thousand keys, looked up without a call."""
+
+    def __init__(self, function: Callable[[_K], _V]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, key: _K) -> _V:
+        found = self._function(key)
+        # What shows a secret (None) is not kept, nor what is long: names and texts are a model's.
+        if found is not None and len(key) <= _FEW and sum(map(len, key)) <= _SHORT:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[key] = found
+        return found
+
+
+class EventTexts:
+    """Writes events as `record_line(event_to_record(event))` does.
+
+    The fields come in their sorted order, so nothing is made but the text, and what many events
+    have in common is kept: the ids of a guard's, and the second.
+    """
+
+    __slots__ = ("_ids", "_second")
+
+    def __init__(self) -> None:
+        self._ids = Kept(_ids_text)
+        # One value, so that threads may share it.
+        self._second = (_EPOCH, _EPOCH, "")
+
+    def text(self, event: AuditEvent, prev_hash: str | None = None) -> str:
+        """Give the text of an event, with its `prev_hash` if it has one."""
+        return self.open_text(event, prev_hash) + "}"
+
+    def open_text(self, event: AuditEvent, prev_hash: str | None) -> str:
+        """Give the text without its closing brace."""
+        body = event.body
+        written = body.text if type(body) is PlainDict else record_line(to_json(body))
+        ids = self._ids[event.bundle_id, event.correlation_id, event.kind]
+        link = "" if prev_hash is None else f'"prev_hash":"{prev_hash}",'
+        when = event.timestamp
+        begin, end, second = self._second
+        if type(when) is not datetime or when.tzinfo is not UTC:
+            shown = when.isoformat()
+        elif begin < when < end:
+            shown = f"{second}{when.microsecond:06d}+00:00"
+        else:
+            shown = self._next_second(when)
+        return f'{{"body":{written}{ids}{link}"seq":{event.seq:d},"timestamp":"{shown}"'
+
+    def _next_second(self, when: datetime) -> str:
+        begin = when.replace(microsecond=0)
+        second = begin.isoformat().removesuffix("+00:00") + "."
+        self._second = (begin, begin + _SECOND, second)
+        # A whole second is written without a fraction.
+        return when.isoformat()
+
+
+def _ids_text(ids: tuple[str, str, str]) -> str:
+    bundle, correlation, kind = map(_quoted, ids)
+    return f',"bundle_id":{bundle},"correlation_id":{correlation},"kind":{kind},'
 
 
 def _plain(value: object, above: tuple[int, ...]) -> Any:

@@ -8,15 +8,16 @@ or replaced is let go, and a forked child has none of its parent's.
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import weakref
+from os import stat
 from pathlib import Path
+from stat import S_ISREG
 
-from adjudge._record.filelock import lock_at_once, unlock
+from adjudge._record.filelock import AT_ONCE, FREE, flock
 from adjudge._record.recorder import Offer
 
-__all__ = ["KeptFile", "append", "is_local", "write_all"]
+__all__ = ["KeptFile", "append", "bytes_at", "is_local", "write_all"]
 
 _FLAGS = (
     os.O_RDWR
@@ -36,7 +37,7 @@ _LOCAL_FILE_SYSTEMS = frozenset(
 
 def is_local(fd: int) -> bool:
     """Whether an open file is a regular one on a file system of this machine's own."""
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    if not S_ISREG(os.fstat(fd).st_mode):
         return False
     try:
         about = Path(f"/proc/self/fdinfo/{fd}").read_text("ascii")
@@ -79,10 +80,13 @@ class KeptFile:
         for _ in range(2):
             if self.fd < 0 and not self._open():
                 return None
-            if lock and not lock_at_once(self.fd):
+            try:
+                if lock:
+                    flock(self.fd, AT_ONCE)
+            except OSError:
                 return None
             try:
-                status = os.stat(self._path)  # noqa: PTH116 - for each event, and quicker
+                status = stat(self._path)  # noqa: PTH116 - for each event, and quicker
             except OSError:
                 self.close()
                 continue
@@ -94,7 +98,7 @@ class KeptFile:
 
     def unlock(self) -> None:
         """Let others have the file."""
-        unlock(self.fd)
+        flock(self.fd, FREE)
 
     def close(self) -> None:
         """Let go of the file, and so of its lock."""
@@ -114,13 +118,17 @@ class KeptFile:
             fd = os.open(self._path, _FLAGS, 0o666)
         except OSError:
             return False
-        if not is_local(fd):
-            self._foreign = True
-            os.close(fd)
-            return False
-        status = os.fstat(fd)
-        self.fd, self._device, self._inode = fd, status.st_dev, status.st_ino
-        return True
+        try:
+            self._foreign = not is_local(fd)
+            if not self._foreign:
+                status = os.fstat(fd)
+                self._device, self._inode = status.st_dev, status.st_ino
+                self.fd = fd
+        finally:
+            # Also where an interrupt came in between.
+            if self.fd != fd:
+                os.close(fd)
+        return self.fd == fd
 
 
 def append(fd: int, data: bytes, status: os.stat_result, offer: Offer) -> None:
@@ -135,6 +143,14 @@ def append(fd: int, data: bytes, status: os.stat_result, offer: Offer) -> None:
         offer.taken = os.fstat(fd).st_size >= status.st_size + len(data)
         raise
     offer.taken = True
+
+
+def bytes_at(fd: int, size: int, place: int) -> bytes:
+    """Read from a place in a file, as far as the file goes."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, size, place)
+    os.lseek(fd, place, os.SEEK_SET)
+    return os.read(fd, size)
 
 
 def write_all(fd: int, data: bytes) -> None:

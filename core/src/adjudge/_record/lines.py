@@ -8,10 +8,10 @@ writer closes it with CAN (0x18, never part of a line) and a newline, and vouche
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from adjudge._record.format import record_line
@@ -22,12 +22,15 @@ __all__ = [
     "GENESIS_HASH",
     "OWN_KINDS",
     "RESIDUE_KIND",
+    "SEAL",
+    "SEALED",
     "BadLine",
     "ChainLine",
     "chain_line",
     "closing",
     "continued_record",
     "hash_of",
+    "hash_of_text",
     "is_residue",
     "is_torn",
     "is_whole",
@@ -44,7 +47,10 @@ OWN_KINDS = frozenset({RESIDUE_KIND, CONTINUED_KIND})
 _CAN = b"\x18"
 CLOSE_TORN = _CAN + b"\n"
 _START = b'{"body":'
-_SUFFIX_START = b',"hash":"'
+SEAL = ',"hash":"'
+SEALED = '"}\n'
+"""What stands around the hash, in place of the closing brace."""
+_SUFFIX_START = SEAL.encode()
 _SUFFIX_SIZE = len(_SUFFIX_START) + 64 + 2
 
 
@@ -72,15 +78,19 @@ def chain_line(record: Mapping[str, Any], prev_hash: str) -> tuple[bytes, str]:
 
 def sealed_line(text: str) -> tuple[bytes, str]:
     """Give the line, its newline included, and its hash, of the canonical JSON of a record."""
-    payload = text.encode("ascii")
-    hexadecimal = hashlib.sha256(payload).hexdigest()
-    return b'%b,"hash":"%b"}\n' % (payload[:-1], hexadecimal.encode("ascii")), hexadecimal
+    hexadecimal = hash_of_text(text[:-1])
+    return (text[:-1] + SEAL + hexadecimal + SEALED).encode("ascii"), hexadecimal
+
+
+def hash_of_text(open_text: str) -> str:
+    """Give the hash of the canonical JSON of a record, of the text without its closing brace."""
+    return sha256((open_text + "}").encode()).hexdigest()
 
 
 def is_whole(line: bytes) -> bool:
     """Whether a line, without its newline, ends in a hash that fits its bytes."""
     payload, written = line[:-_SUFFIX_SIZE], line[-_SUFFIX_SIZE:]
-    expected = hashlib.sha256(payload + b"}").hexdigest().encode("ascii")
+    expected = sha256(payload + b"}").hexdigest().encode("ascii")
     return written == _SUFFIX_START + expected + b'"}'
 
 
@@ -184,7 +194,7 @@ def closing(residue: bytes) -> bytes:
 
 def residue_record(residue: bytes, timestamp: str) -> dict[str, Any]:
     """Give the record by which a writer vouches for the bytes that a torn write left before it."""
-    body = {"bytes": len(residue), "sha256": hashlib.sha256(residue).hexdigest()}
+    body = {"bytes": len(residue), "sha256": sha256(residue).hexdigest()}
     return _own_record(RESIDUE_KIND, body, timestamp)
 
 

@@ -12,18 +12,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from json.encoder import encode_basestring_ascii
-from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from adjudge._record.format import PlainDict
-from adjudge._record.secrets import (
-    REDACTED,
-    is_harmless,
-    is_secret_name,
-    redact_text,
-    words_of,
-)
+from adjudge._record.plain import Frame, PlainWriter
+from adjudge._record.secrets import REDACTED, is_secret_name, redact_text, words_of
 from adjudge._values import FrozenDict, FrozenList, digest, thaw
 from adjudge.errors import ArgumentsRefused
 
@@ -32,6 +25,7 @@ __all__ = [
     "Redactor",
     "apply_redactor",
     "default_redactor",
+    "frame_of",
     "is_pure",
     "no_redaction",
 ]
@@ -41,17 +35,12 @@ Redactor = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _ARGUMENT_FIELDS = ("args", "effective_args", "edited_args")
 _MAX_NESTING = 128
 _MAX_KNOWN = 4096
-_FEW = 64
-_SHORT = 1024
 _PATH = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]|\[\"([^\"]*)\"\]")
 _log = logging.getLogger("adjudge")
 
-_K = TypeVar("_K", bound="str | tuple[str, ...]")
-_V = TypeVar("_V")
 _Path = tuple[str, ...]
 _Secrecy = tuple[bool, bool, bool]
 _HARMLESS: _Secrecy = (False, False, False)
-_SMALL = 2**63
 _NO_TEXT = frozenset({int, float, bool, type(None)})
 
 
@@ -110,6 +99,16 @@ def apply_redactor(redactor: Redactor, body: Mapping[str, Any]) -> Mapping[str, 
         return FrozenDict({"redaction_failed": kind})
 
 
+def frame_of(
+    redactor: Redactor, fixed: Mapping[str, Any], open_names: tuple[str, ...]
+) -> Frame | None:
+    """Give what bodies have in common that differ in the members called `open_names` alone.
+
+    None is the answer where each body has to be looked through as a whole.
+    """
+    return redactor.frame(fixed, open_names) if type(redactor) is _Redactor else None
+
+
 def _sealed(value: Any) -> Any:
     """Give a body that no sink can change under the next one's hands."""
     kind = type(value)
@@ -161,8 +160,7 @@ class _Redactor:
         )
         self._digests = digests
         self._known: dict[str, _Secrecy] = {}
-        self._starts = _Kept(self._starts_of)
-        self._texts_shown = _Kept(_text_shown)
+        self._plain = PlainWriter(self.shows_nothing)
 
     def __call__(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         redacted: dict[str, Any] = thaw(self._redacted(body))
@@ -170,7 +168,7 @@ class _Redactor:
 
     def sealed(self, body: Mapping[str, Any]) -> FrozenDict:
         """Redact a body into one that nobody can change, and keep its parts that show nothing."""
-        shown = None if self._paths else self._object_shown(body)
+        shown = None if self._paths else self._plain.object_text(body)
         return self._redacted(body) if shown is None else PlainDict.of(body, shown)
 
     def _redacted(self, body: Mapping[str, Any]) -> FrozenDict:
@@ -184,63 +182,13 @@ class _Redactor:
         }
         return FrozenDict({**redacted, **digests}) if digests else redacted
 
-    def _object_shown(self, value: Mapping[str, Any]) -> str | None:
-        """Write an object that is plain JSON, frozen but for itself, and shows no secret.
+    def shows_nothing(self, name: str) -> bool:
+        """Whether a value under that name may be just anything."""
+        return self._secrecy(name) is _HARMLESS
 
-        None is any other. Nearly every body is such, and this looks through it and writes it in one
-        go, much quicker than another body is made and written.
-        """
-        starts = self._starts[tuple(value)]
-        if starts is None:
-            return None
-        texts = self._texts_shown
-        members = []
-        for name, start in starts:
-            item = value[name]
-            kind = type(item)
-            if kind is str:
-                shown: str | None = texts[item]
-            elif item is None:
-                shown = "null"
-            elif kind is FrozenDict:
-                shown = self._object_shown(item)
-            elif kind is FrozenList:
-                shown = self._list_shown(item)
-            elif kind is PlainDict:  # was looked through before
-                shown = item.text
-            else:
-                shown = _number_shown(item)
-            if not shown:
-                return None
-            members.append(start + shown)
-        return "{" + ",".join(members) + "}"
-
-    def _list_shown(self, value: FrozenList) -> str | None:
-        items = []
-        for item in value:
-            kind = type(item)
-            if kind is str:
-                # A flag, or a pair of a name and its value, is a matter for `_list`.
-                known = len(value) != 2 and not item.startswith("-")
-                shown = self._texts_shown[item] if known else None
-            elif kind is FrozenDict:
-                shown = self._object_shown(item)
-            else:
-                shown = "null" if item is None else _number_shown(item)
-            if not shown:
-                return None
-            items.append(shown)
-        return "[" + ",".join(items) + "]"
-
-    def _starts_of(self, names: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
-        """Give how each member is begun, in order; None where a value may not be just anything."""
-        for name in names:
-            # One with a `$` is written otherwise, and a `value` may have its name beside it.
-            if type(name) is not str or name == "value" or name.startswith("$"):
-                return None
-            if self._secrecy(name) is not _HARMLESS:
-                return None
-        return tuple((name, encode_basestring_ascii(name) + ":") for name in sorted(names))
+    def frame(self, fixed: Mapping[str, Any], open_names: tuple[str, ...]) -> Frame | None:
+        """Give what bodies have in common, as `frame_of` says."""
+        return None if self._paths else self._plain.frame(fixed, open_names)
 
     def _is_secret(self, name: str, value: object) -> bool:
         return self._secrecy(name)[_sort_of(value)]
@@ -322,40 +270,6 @@ def _named_value(value: Mapping[Any, Any]) -> str | None:
     for key in ("name", "key", "header", "field"):
         if isinstance(value.get(key), str):
             return str(value[key])
-    return None
-
-
-class _Kept(dict[_K, _V]):
-    """What a function gave for the last some thousand keys, looked up without a call."""
-
-    def __init__(self, function: Callable[[_K], _V]) -> None:
-        super().__init__()
-        self._function = function
-
-    def __missing__(self, key: _K) -> _V:
-        found = self._function(key)
-        # What shows a secret is not kept, nor what is long: names and texts are a model's.
-        if found is not None and len(key) <= _FEW and sum(map(len, key)) <= _SHORT:
-            if len(self) >= _MAX_KNOWN:
-                self.clear()
-            self[key] = found
-        return found
-
-
-def _text_shown(text: str) -> str | None:
-    """Write a text that shows no secret; None is any other."""
-    return encode_basestring_ascii(text) if is_harmless(text) else None
-
-
-def _number_shown(value: object) -> str | None:
-    """Write a number, or a bool, whose JSON form is itself; None is anything else."""
-    kind = type(value)
-    if kind is int:
-        return repr(value) if -_SMALL < value < _SMALL else None  # type: ignore[operator]
-    if kind is float:
-        return repr(value) if isfinite(value) else None  # type: ignore[arg-type]
-    if kind is bool:
-        return "true" if value else "false"
     return None
 
 

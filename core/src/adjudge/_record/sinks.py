@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from adjudge._record.format import event_text, event_to_record, record_line
+from adjudge._record.format import EventTexts, event_to_record, record_line
 from adjudge._record.keptfile import KeptFile, append, write_all
 from adjudge._record.recorder import DEFAULT_SINK_TIMEOUT, Offer, PromptSink, Recorder, Sink
 from adjudge._types import AuditEvent
@@ -93,9 +93,10 @@ def jsonl_sink(target: str | os.PathLike[str] | TextIO) -> Callable[[AuditEvent]
     if isinstance(target, str | os.PathLike):
         return _JsonlFile(target)
     lock = threading.Lock()
+    texts = EventTexts()
 
     def write(event: AuditEvent) -> Done:
-        line = event_text(event) + "\n"
+        line = texts.text(event) + "\n"
         with lock:
             target.write(line)
             target.flush()
@@ -112,24 +113,24 @@ class _JsonlFile(PromptSink):
         self._path = Path(path)
         self._kept = KeptFile(path)
         self._lock = threading.Lock()
+        self._texts = EventTexts()
 
     def __call__(self, event: AuditEvent) -> Done:
-        data = _lines((event,))
+        data = self._lines((event,))
         with self._lock, self._path.open("ab", buffering=0) as file:
             write_all(file.fileno(), data)
         return DONE
 
     def take_at_once(self, offer: Offer) -> None:
-        data = _lines(offer.events)
+        data = self._lines(offer.events)
         with self._kept.lock:
             status = self._kept.ready(lock=False)
             if status is None:
                 return
             append(self._kept.fd, data, status, offer)
 
-
-def _lines(events: Iterable[AuditEvent]) -> bytes:
-    return "".join([event_text(event) + "\n" for event in events]).encode("ascii")
+    def _lines(self, events: Iterable[AuditEvent]) -> bytes:
+        return "".join([self._texts.text(event) + "\n" for event in events]).encode("ascii")
 
 
 def callback_sink(function: Sink) -> Sink:

@@ -7,26 +7,27 @@ case stands in place of the file's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 from adjudge._types import ActionRequest, ExecutionContext, Principal, ToolMetadata
 from adjudge._values import EMPTY, FrozenDict
 from adjudge.policy._model import Place
-from adjudge.policy._reading.nodes import Entry, Fields, Problems, Scalar, kind_of_node
+from adjudge.policy._reading.nodes import Entry, Fields, Problems, Scalar
 from adjudge.policy._reading.suggest import did_you_mean
 from adjudge.policy._reading.values import (
     check_key,
     read_bool,
     read_fields_of,
-    read_json_value,
+    read_object,
     read_text,
     read_texts,
     read_whole,
     read_word,
 )
 
-__all__ = ["Surroundings", "read_call"]
+__all__ = ["AvailableTool", "Surroundings", "read_call"]
 
 _OF_CALL = ("tool", "namespace", "args", "given", "injected", "declared", "resolved")
 _OF_CONTEXT = (
@@ -53,17 +54,29 @@ _SOMEBODY = Principal("user", "tester")
 _WORKSPACE = "/workspace"
 
 
+@dataclass(frozen=True, slots=True)
+class AvailableTool:
+    """A tool that there is: where it comes from, what it declares, and the arguments that it has.
+
+    `args` is None where that is not said.
+    """
+
+    namespace: str | None
+    declared: ToolMetadata
+    args: frozenset[str] | None = None
+
+
 class Surroundings:
     """What a file says once: the tools that there are, and the context of every call."""
 
     def __init__(self, tools: Entry | None, context: Entry | None, problems: Problems) -> None:
         self.problems = problems
-        self.tools: dict[str, tuple[str | None, ToolMetadata]] | None = None
+        self.tools: dict[str, AvailableTool] | None = None
         self.context: Mapping[str, Any] = {} if context is None else self.read_context(context)
         if tools is not None:
             self.tools = self._read_tools(tools)
 
-    def _read_tools(self, entry: Entry) -> dict[str, tuple[str | None, ToolMetadata]]:
+    def _read_tools(self, entry: Entry) -> dict[str, AvailableTool]:
         if not isinstance(entry.value, Fields) or not entry.value.entries:
             self.problems.add(
                 entry.value.place, "tools is a mapping of tools' names to what they declare."
@@ -72,11 +85,15 @@ class Surroundings:
         tools = {}
         for each in entry.value.entries:
             check_key(each, self.problems)
-            known = (*_OF_DECLARED, "namespace")
+            known = (*_OF_DECLARED, "namespace", "args")
             meant = f'The tool "{each.key}"'
             fields = read_fields_of(each.value, known, self.problems, meant=meant)
-            namespace = fields.pop("namespace", None)
-            tools[each.key] = (self.text(namespace, "namespace"), self._metadata(fields))
+            namespace = self.text(fields.pop("namespace", None), "namespace")
+            args = fields.pop("args", None)
+            names = None if args is None else read_texts(args.value, self.problems, meant="args")
+            tools[each.key] = AvailableTool(
+                namespace, self._metadata(fields), None if names is None else frozenset(names)
+            )
         return tools
 
     def _metadata(self, fields: Mapping[str, Entry]) -> ToolMetadata:
@@ -97,22 +114,33 @@ class Surroundings:
 
     def declared_by(self, entry: Entry | None, tool: Entry, name: str) -> ToolMetadata | None:
         """Give what the tool of a call declares: by the case, by the file, or as `@tool()` does."""
-        if entry is not None:
-            node = entry.value
-            if isinstance(node, Scalar) and node.value is None and node.surprise is None:
-                return None
-            fields = read_fields_of(node, _OF_DECLARED, self.problems, meant="declared")
-            return self._metadata(fields)
-        if self.tools is None:
-            return ToolMetadata()
-        if name not in self.tools:
+        node = None if entry is None else entry.value
+        if isinstance(node, Scalar) and node.value is None and node.surprise is None:
+            return None
+        if self.tools is not None and name not in self.tools:
             self.problems.add(
                 tool.value.place,
                 f'The tools of this file have no "{name}". {did_you_mean(name, self.tools)} A tool '
                 "of which nothing is known is written declared: null.",
             )
             return None
-        return self.tools[name][1]
+        if node is not None:
+            fields = read_fields_of(node, _OF_DECLARED, self.problems, meant="declared")
+            return self._metadata(fields)
+        return ToolMetadata() if self.tools is None else self.tools[name].declared
+
+    def check_arguments(self, args: Entry | None, tool: str) -> None:
+        """Refuse arguments that the tool does not have, as far as the file says which it has."""
+        known = None if self.tools is None or tool not in self.tools else self.tools[tool].args
+        if known is None or args is None or not isinstance(args.value, Fields):
+            return
+        for each in args.value.entries:
+            if each.key not in known:
+                self.problems.add(
+                    each.place,
+                    f'The tool "{tool}" of this file has no argument "{each.key}". '
+                    f"{did_you_mean(each.key, sorted(known))}",
+                )
 
     def read_context(self, entry: Entry) -> dict[str, Any]:
         """Read what is stated of a context."""
@@ -171,15 +199,7 @@ class Surroundings:
 
     def mapping(self, entry: Entry | None, meant: str) -> Mapping[str, Any]:
         """Read a JSON object that may be missing."""
-        if entry is None:
-            return EMPTY
-        if not isinstance(entry.value, Fields):
-            self.problems.add(
-                entry.value.place, f"{meant} is a mapping, not {kind_of_node(entry.value)}."
-            )
-            return EMPTY
-        value: Mapping[str, Any] = read_json_value(entry.value, self.problems)
-        return value
+        return read_object(entry, self.problems, meant=meant) or EMPTY
 
 
 def read_call(
@@ -201,10 +221,11 @@ def read_call(
     if name is None:
         return None
     args = surroundings.mapping(fields.get("args"), "args")
+    surroundings.check_arguments(fields.get("args"), name)
     resolved, unresolvable = _read_resolved(fields.get("resolved"), surroundings)
     namespace = surroundings.text(fields.get("namespace"), "namespace")
     if namespace is None and surroundings.tools is not None and name in surroundings.tools:
-        namespace = surroundings.tools[name][0]
+        namespace = surroundings.tools[name].namespace
     stated = {"principal": _SOMEBODY, "workspace": _WORKSPACE, **surroundings.context, **own}
     request = ActionRequest(
         tool=name,

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from adjudge.cli import _checkpoint, _explain, _init, _policy, _replay, _run, _suggest, _verify
 from adjudge.cli._output import UnwritableOutput, complain, say
 from adjudge.cli._plugins import add_plugins
+from adjudge.cli._refusing import Refused
 from adjudge.errors import AdjudgeError
 
 __all__ = ["main"]
@@ -33,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return plugins[arguments[0]](arguments[1:])
         return _run_ours(parser, arguments)
     except AdjudgeError as error:
-        complain(f"adjudge: {error}")
-        return 2
+        return Refused.of(error).told(as_json=False)
     except UnwritableOutput as error:
         complain(f"adjudge: the output cannot be written: {error}.")
         return 2
@@ -48,12 +49,17 @@ def _run_ours(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
+    except _Misused as error:
+        return error.told(as_json="--json" in arguments)
     if options.version:
         return _version()
     if "run" not in options:
         complain(parser.format_help())
         return 2
-    return int(options.run(options))
+    try:
+        return int(options.run(options))
+    except AdjudgeError as error:
+        return Refused.of(error).told(as_json=getattr(options, "json", False))
 
 
 def _version() -> int:
@@ -63,8 +69,17 @@ def _version() -> int:
     return 0
 
 
+class _Misused(Refused):
+    """Arguments that the command does not understand."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose words go where they belong, also into a pipe that is closed."""
+
+    def error(self, message: str) -> NoReturn:
+        """Show how the command is used, and refuse."""
+        self.print_usage(sys.stderr)
+        raise _Misused("usage", [f"{self.prog}: {message}"])
 
     def _print_message(self, message: str, file: object = None) -> None:
         if message:

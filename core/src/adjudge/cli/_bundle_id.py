@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from adjudge.cli._loading import complain_of, load
+from adjudge.cli._loading import load_or_refuse
 from adjudge.cli._output import say
-from adjudge.errors import PolicyCompileError
 
 __all__ = ["add"]
 
@@ -20,10 +19,5 @@ def add(commands: Any) -> None:
 
 
 def _bundle_id(options: argparse.Namespace) -> int:
-    try:
-        bundle = load(options.file)
-    except PolicyCompileError as error:
-        complain_of(options.file, error.problems)
-        return 2
-    say(bundle.id)
+    say(load_or_refuse(options.file).id)
     return 0

@@ -8,8 +8,8 @@ from typing import Any
 
 from adjudge._enforcement.approvals import escaped
 from adjudge.cli._output import complain, say, say_json
+from adjudge.cli._refusing import refuse_usage
 from adjudge.cli._verify import add_files, exit_code, fault_of, files_of
-from adjudge.errors import RecordError
 
 __all__ = ["add"]
 
@@ -36,11 +36,8 @@ def add(commands: Any) -> None:
 def _checkpoint(options: argparse.Namespace) -> int:
     wrong = _misused(options)
     if wrong is not None:
-        return _refused(options, "usage", wrong)
-    try:
-        return _new_key(options) if options.new_key is not None else _sign(options)
-    except RecordError as error:
-        return _refused(options, "unreadable", str(error))
+        refuse_usage(wrong)
+    return _new_key(options) if options.new_key is not None else _sign(options)
 
 
 def _misused(options: argparse.Namespace) -> str | None:
@@ -94,10 +91,3 @@ def _sign(options: argparse.Namespace) -> int:
             f"in: {escaped(output)}"
         )
     return 0
-
-
-def _refused(options: argparse.Namespace, code: str, reason: str) -> int:
-    if options.json:
-        say_json({"code": code, "reason": reason})
-    complain(escaped(f"adjudge: {reason}"))
-    return 2

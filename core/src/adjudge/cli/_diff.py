@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
-from adjudge.cli._loading import complain_of, load
-from adjudge.cli._output import complain, say, say_json
+from adjudge.cli._loading import load_or_refuse
+from adjudge.cli._output import say, say_json
 from adjudge.cli._progress import progress_of
-from adjudge.errors import PolicyCompileError
+from adjudge.cli._refusing import Refused
 
 if TYPE_CHECKING:
     from adjudge.analysis import Difference, PolicyDifference
@@ -51,8 +51,6 @@ def _diff(options: argparse.Namespace) -> int:
     from adjudge.analysis._wording import RuleNames
 
     old, new = _loaded(options.old), _loaded(options.new)
-    if old is None or new is None:
-        return 2
     with progress_of(options.new, doing="comparing") as progress:
         found = diff(old, new, max_calls=options.max_calls, progress=progress)
     names = (RuleNames(old), RuleNames(new))
@@ -63,15 +61,12 @@ def _diff(options: argparse.Namespace) -> int:
     return 0 if found.same else 1
 
 
-def _loaded(file: str) -> PolicyBundle | None:
-    try:
-        bundle = load(file)
-    except PolicyCompileError as error:
-        complain_of(file, error.problems)
-        return None
+def _loaded(file: str) -> PolicyBundle:
+    bundle = load_or_refuse(file)
     if not bundle.source.rules:
-        complain(f"{escaped(file)}: it has no rules, so there is nothing to compare.")
-        return None
+        raise Refused(
+            "nothing_checked", ["It has no rules, so there is nothing to compare."], file=file
+        )
     return bundle
 
 

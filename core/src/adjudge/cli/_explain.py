@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
 from adjudge._record.format import to_json
-from adjudge.cli._loading import load
+from adjudge.cli._loading import load_or_refuse
 from adjudge.cli._output import say, say_json
+from adjudge.cli._refusing import Refused
 from adjudge.cli._terminal import painted
 from adjudge.errors import AdjudgeError
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle, PolicyLayer, compile_policy
@@ -31,10 +32,6 @@ _STYLES: Mapping[str, str] = {
     "allow": "green",
     "deny": "red",
 }
-
-
-class _BadRequest(AdjudgeError):
-    """What was given describes no call."""
 
 
 def add(commands: Any) -> None:
@@ -77,8 +74,10 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _load(files: list[str]) -> PolicyBundle | LayeredPolicyBundle:
     if len(files) == 1:
-        return load(files[0])
-    return compile_policy([PolicyLayer(Path(file).stem, load(file).source) for file in files])
+        return load_or_refuse(files[0])
+    return compile_policy(
+        [PolicyLayer(Path(file).stem, load_or_refuse(file).source) for file in files]
+    )
 
 
 def _request(options: argparse.Namespace) -> tuple[Any, frozenset[str]]:
@@ -93,7 +92,7 @@ def _request(options: argparse.Namespace) -> tuple[Any, frozenset[str]]:
     context = _object(stated.get("context", {}), "context in the request")
     unknown = sorted(stated.keys() - {"call", "context"})
     if unknown:
-        raise _BadRequest(f"A request has call and context; it has no {unknown[0]!r}.")
+        raise _no_call(f"A request has call and context; it has no {unknown[0]!r}.")
     call.update(
         {
             name: value
@@ -106,12 +105,11 @@ def _request(options: argparse.Namespace) -> tuple[Any, frozenset[str]]:
     if options.context is not None:
         context.update(_object(_json(options.context, "--context"), "--context"))
     if options.principal is not None:
-        kind, colon, name = options.principal.partition(":")
-        context["principal"] = {"kind": kind if colon else "user", "id": name if colon else kind}
+        context["principal"] = _principal(options.principal)
     if options.environment is not None:
         context["environment"] = options.environment
     if "tool" not in call:
-        raise _BadRequest("Say which tool is called: --tool NAME, or call.tool in the request.")
+        raise _no_call("Say which tool is called: --tool NAME, or call.tool in the request.")
     problems = Problems(file=options.request)
     node = nodes_of({"call": call, "context": context}, problems)
     problems.stop_if_any()
@@ -129,7 +127,7 @@ def _json_file(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _BadRequest(f"The request {file!r} cannot be read: {error}.") from None
+        raise _no_call(f"The request {file!r} cannot be read: {error}.") from None
     return _object(_json(text, file), file)
 
 
@@ -139,13 +137,25 @@ def _json(text: str, where: str) -> Any:
     try:
         return parse_arguments(text)
     except AdjudgeError as error:
-        raise _BadRequest(f"{where} is no JSON object that a call could have: {error}") from None
+        raise _no_call(f"{where} is no JSON object that a call could have: {error}") from None
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _BadRequest(f"{where} is no JSON object.")
+        raise _no_call(f"{where} is no JSON object.")
     return dict(value)
+
+
+def _principal(text: str) -> dict[str, str]:
+    """Read KIND:ID; a word alone could be either, and is not guessed at."""
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise _no_call(f"--principal is KIND:ID, as in user:alice; {text!r} has no colon.")
+    return {"kind": kind, "id": name}
+
+
+def _no_call(sentence: str) -> Refused:
+    return Refused("no_call", [sentence])
 
 
 def _told(explanation: Explanation, *, everything: bool) -> Iterator[str]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
 from adjudge._types import Verdict
-from adjudge.cli._loading import complain_of, load
-from adjudge.cli._output import complain, say, say_json
+from adjudge.cli._loading import load
+from adjudge.cli._output import say, say_json
+from adjudge.cli._refusing import complain_of, refuse_usage
 from adjudge.cli._terminal import painted
 from adjudge.errors import PolicyCompileError
 
@@ -45,10 +46,7 @@ def _lint(options: argparse.Namespace) -> int:
 
     unknown = sorted(set(options.ignore) - FINDING_CODES.keys())
     if unknown:
-        complain(
-            f"adjudge: there is no finding {unknown[0]!r}; there are {', '.join(FINDING_CODES)}."
-        )
-        return 2
+        refuse_usage(f"There is no finding {unknown[0]!r}; there are {', '.join(FINDING_CODES)}.")
     tools = None if options.tools is None else load_tools(options.tools)
     reports = [_report(file, tools, options.ignore) for file in options.files]
     if options.json:

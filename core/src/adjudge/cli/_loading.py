@@ -1,18 +1,18 @@
-"""Reading the policies that a command names, and saying what is wrong with them."""
+"""Reading the policies that a command names."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from adjudge._enforcement.approvals import escaped
-from adjudge.cli._output import complain
 from adjudge.cli._progress import progress_of
+from adjudge.cli._refusing import Refused
+from adjudge.errors import PolicyCompileError
 from adjudge.policy import PolicyBundle, compile_policy, load_policy_file
 
-__all__ = ["complain_of", "load"]
+__all__ = ["load", "load_or_refuse"]
 
 
 def load(file: str) -> PolicyBundle:
@@ -22,6 +22,14 @@ def load(file: str) -> PolicyBundle:
         if file == "-":
             return compile_policy(sys.stdin.buffer.read(), progress=progress)
         return load_policy_file(file, progress=progress)
+
+
+def load_or_refuse(file: str) -> PolicyBundle:
+    """Compile as `load` does; what is wrong with the file ends the command."""
+    try:
+        return load(file)
+    except PolicyCompileError as error:
+        raise Refused.of(error, file=file) from None
 
 
 @contextmanager
@@ -38,10 +46,3 @@ def _collector_at_rest() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def complain_of(file: str, problems: Iterable[str]) -> None:
-    """Report each problem of a file, with the file's name before it once."""
-    for problem in problems:
-        placed = problem if problem.startswith(f"{file}:") else f"{file}: {problem}"
-        complain(escaped(placed))

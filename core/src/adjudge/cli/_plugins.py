@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from adjudge.cli._output import complain
+from adjudge.policy._faults import describe
 
 __all__ = ["GROUP", "Plugin", "add_plugins"]
 
@@ -57,10 +58,11 @@ class Plugin:
             configure = self._point.load()
             parser = argparse.ArgumentParser(prog=f"adjudge {self._point.name}")
             configure(parser)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            # Also one that ends the process with 0 has not done what it was asked for.
             complain(
                 f"adjudge: the command {self._point.name!r} of {_origin(self._point)} does not "
-                f"load: {type(error).__name__}: {error}"
+                f"load: {describe(error)}"
             )
             return 2
         try:

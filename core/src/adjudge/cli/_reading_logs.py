@@ -36,7 +36,7 @@ def open_logs(options: argparse.Namespace, progress: Progress | None) -> Recorde
 
 def describe_files(log: RecordedLog) -> list[str]:
     """Say of each file whether it could have been changed."""
-    return [f"{file.path}: {_state(file)}{_skipped(file)}" for file in log.files]
+    return [f"{file.path}: {_state(file)}{_skipped(file)}{_torn(file)}" for file in log.files]
 
 
 def _state(file: LogFile) -> str:
@@ -52,6 +52,12 @@ def _skipped(file: LogFile) -> str:
     return f"; {file.skipped} lines were no events" if file.skipped else ""
 
 
+def _torn(file: LogFile) -> str:
+    if not file.torn:
+        return ""
+    return f"; TORN END: the last line was cut short after {file.torn} bytes and cannot be told"
+
+
 def files_to_json(log: RecordedLog) -> list[dict[str, Any]]:
     """Give what was read as plain JSON."""
     return [
@@ -61,6 +67,7 @@ def files_to_json(log: RecordedLog) -> list[dict[str, Any]]:
             "intact": None if file.chain is None else file.chain.intact,
             "reason": None if file.chain is None else file.chain.reason,
             "skipped_lines": file.skipped,
+            "torn_bytes": file.torn,
         }
         for file in log.files
     ]

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
-from adjudge.cli._loading import complain_of, load
+from adjudge.cli._loading import load_or_refuse
 from adjudge.cli._output import complain, say, say_json
 from adjudge.cli._progress import progress_of
 from adjudge.cli._reading_logs import add_log_options, describe_files, files_to_json, open_logs
-from adjudge.errors import PolicyCompileError
 
 if TYPE_CHECKING:
     from adjudge.analysis import Change, RecordedLog, ReplayResult, UntoldCalls
@@ -58,11 +57,7 @@ def _replay(options: argparse.Namespace) -> int:
     from adjudge.analysis import replay
     from adjudge.analysis._wording import RuleNames
 
-    try:
-        policy = load(options.policy)
-    except PolicyCompileError as error:
-        complain_of(options.policy, error.problems)
-        return 2
+    policy = load_or_refuse(options.policy)
     with progress_of(options.logs[-1], doing="replaying") as progress:
         log = open_logs(options, progress)
         result = replay(
@@ -82,7 +77,8 @@ def _replay(options: argparse.Namespace) -> int:
             "adjudge: the log has no call that a policy judged, so there was nothing to replay."
         )
         return 2
-    return 1 if result.changes or result.untold else 0
+    torn = any(file.torn for file in log.files)
+    return 1 if result.changes or result.untold or torn else 0
 
 
 def _report(

@@ -11,6 +11,7 @@ from adjudge._enforcement.approvals import escaped
 from adjudge.cli._output import complain, say, say_json
 from adjudge.cli._progress import progress_of
 from adjudge.cli._reading_logs import add_log_options, describe_files, files_to_json, open_logs
+from adjudge.cli._refusing import Refused, refuse_usage
 
 if TYPE_CHECKING:
     from adjudge.analysis import RecordedLog, Suggestion
@@ -62,29 +63,24 @@ def _level(text: str) -> tuple[str, str]:
 
 
 def _suggest(options: argparse.Namespace) -> int:
-    from adjudge.analysis import NothingToSuggest, suggest
+    from adjudge.analysis import suggest
 
     if options.output is not None and Path(options.output).suffix not in (".yaml", ".yml", ".json"):
-        complain(f"adjudge: {options.output} must end in .yaml, .yml or .json.")
-        return 2
+        refuse_usage(f"{options.output} must end in .yaml, .yml or .json.")
     levels = dict(options.generalise)
     general = levels.pop("", "exact")
-    try:
-        with progress_of(options.logs[-1], doing="reading") as progress:
-            log = open_logs(options, progress)
-            found = suggest(
-                log,
-                generalise=general,
-                levels=levels,
-                workspace=options.workspace,
-                include_failed=options.include_failed,
-            )
-    except NothingToSuggest as error:
-        complain(f"adjudge: {error}")
-        return 2
+    with progress_of(options.logs[-1], doing="reading") as progress:
+        log = open_logs(options, progress)
+        found = suggest(
+            log,
+            generalise=general,
+            levels=levels,
+            workspace=options.workspace,
+            include_failed=options.include_failed,
+        )
     report = [*describe_files(log), *_report(found)]
-    if options.output is not None and not _write(options.output, _text(found, options.output)):
-        return 2
+    if options.output is not None:
+        _write(options.output, _text(found, options.output))
     if options.json:
         say_json(_to_json(log, found))
     elif options.output is not None:
@@ -105,13 +101,12 @@ def _text(found: Suggestion, path: str | None) -> str:
     return as_yaml_text(found.policy, ["Suggested by `adjudge suggest`.", *found.notes])
 
 
-def _write(path: str, text: str) -> bool:
+def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        complain(f"adjudge: {path} cannot be written: {error.strerror or error}.")
-        return False
-    return True
+        sentence = f"{path} cannot be written: {error.strerror or error}."
+        raise Refused("unwritable", [sentence]) from None
 
 
 def _report(found: Suggestion) -> list[str]:

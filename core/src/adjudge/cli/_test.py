@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge._enforcement.approvals import escaped
-from adjudge.cli._loading import complain_of, load
-from adjudge.cli._output import say, say_json
+from adjudge.cli._loading import load
+from adjudge.cli._output import complain, say, say_json
 from adjudge.cli._progress import progress_of
+from adjudge.cli._refusing import complain_of
 from adjudge.errors import PolicyCompileError
 
 if TYPE_CHECKING:
@@ -109,6 +110,9 @@ def _test(options: argparse.Namespace) -> int:
             refused.append(error)
     for each in refused:
         complain_of(each.file, each.problems)
+    for report in reports:
+        for warning in report.tested.warnings:
+            complain(escaped(f"warning: {warning}"))
     if options.json:
         say_json([*(each.to_json() for each in reports), *(each.to_json() for each in refused)])
     else:

@@ -74,6 +74,7 @@ class Report:
             "policies": list(self.files),
             "bundle_id": self.policy.id,
             "passed": self.good,
+            "warnings": list(self.tested.warnings),
             "cases": [_case_to_json(result) for result in self.tested.results],
         }
         if self.coverage is not None:

@@ -10,7 +10,6 @@ from adjudge._enforcement.approvals import escaped
 from adjudge._record.results import OpenProposal, Residue, VerifyResult
 from adjudge._record.verification import verify_chain
 from adjudge.cli._output import complain, say, say_json
-from adjudge.errors import RecordError
 
 __all__ = ["add", "add_files", "exit_code", "fault_of", "files_of"]
 
@@ -63,19 +62,13 @@ def files_of(options: argparse.Namespace) -> str | list[str]:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    try:
-        result = verify_chain(
-            files_of(options),
-            expect_head=options.expect_head,
-            after=options.after,
-            public_key=options.public_key,
-            checkpoints=options.checkpoints,
-        )
-    except RecordError as error:
-        if options.json:
-            say_json({"intact": False, "code": "unreadable", "reason": str(error)})
-        complain(escaped(f"adjudge: {error}"))
-        return 2
+    result = verify_chain(
+        files_of(options),
+        expect_head=options.expect_head,
+        after=options.after,
+        public_key=options.public_key,
+        checkpoints=options.checkpoints,
+    )
     if options.json:
         say_json(asdict(result))
     elif result.intact:

@@ -22,7 +22,7 @@ from adjudge.policy._model import AllOf, Always, AnyOf, Leaf, Match, Not, Place,
 from adjudge.policy._operators import TESTS, BadOperand, Test, json_kind, normal_form
 from adjudge.policy._patterns.pattern import SubjectTooLong, UnsafePattern
 from adjudge.policy._patterns.shared import Patterns
-from adjudge.policy._subjects import Subject, subject
+from adjudge.policy._subjects import Subject, operand_first, referred, subject
 
 __all__ = [
     "Halves",
@@ -202,7 +202,9 @@ def _leaf(leaf: Leaf, reading: Reading) -> Matcher:
         matcher = _present(read, _STRUCTURAL[leaf.operator](leaf, where, reading), reading.absent)
     if leaf.path.root == "tool" and reading.in_permitting_position and not reading.namespaced:
         in_namespace = all_of([_in_own_namespace(reading.namespaces), matcher])
-        return _operand_first(leaf, in_namespace, reading)
+        if isinstance(leaf.operand, Ref):
+            return operand_first(leaf.operand, in_namespace, reading.element)
+        return in_namespace
     return matcher
 
 
@@ -253,37 +255,10 @@ def _with_literal(read: Subject, test: Test, absent: bool) -> Matcher:
     return holds
 
 
-def _operand_first(leaf: Leaf, matcher: Matcher, reading: Reading) -> Matcher:
-    """Ask nothing of a leaf whose operand cannot be had: that is an error (clause 9)."""
-    if not isinstance(leaf.operand, Ref):
-        return matcher
-    read_operand = _referred(leaf.operand, reading)
-
-    def holds(request: ActionRequest, item: Any) -> Answer:
-        operand = read_operand(request, item)
-        return operand if isinstance(operand, Fault) else matcher(request, item)
-
-    return holds
-
-
-def _referred(reference: Ref, reading: Reading) -> Subject:
-    """Give the reader of an operand from elsewhere; that it is absent is a fault."""
-    source = spell(reference.path.root, reference.path.steps)
-    read = subject(reference.path, reading.element)
-
-    def operand(request: ActionRequest, item: Any) -> Any:
-        value = read(request, item)
-        if value is None:
-            return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
-        return value
-
-    return operand
-
-
 def _with_reference(leaf: Leaf, read: Subject, where: str, reading: Reading) -> Matcher:
     reference: Ref = leaf.operand
     source = spell(reference.path.root, reference.path.steps)
-    read_operand = _referred(reference, reading)
+    read_operand = referred(reference, reading.element)
     absent = reading.absent
 
     def holds(request: ActionRequest, item: Any) -> Answer:

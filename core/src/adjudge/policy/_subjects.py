@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from adjudge._types import ActionRequest
-from adjudge.policy._faults import Fault, found, spell
-from adjudge.policy._model import Path
+from adjudge.policy._faults import Answer, Fault, found, spell
+from adjudge.policy._kleene import Matcher
+from adjudge.policy._model import Path, Ref
 
-__all__ = ["Subject", "subject"]
+__all__ = ["Subject", "operand_first", "referred", "subject"]
 
 Subject = Callable[[ActionRequest, Any], Any]
 """From the request, and the element inside a quantifier, to a value, None or a `Fault`."""
@@ -29,6 +30,31 @@ def subject(path: Path, element: str) -> Subject:
     if path.root == "given":
         return _given(path)
     return _stepping(_ROOTS[path.root], path.root, path.steps, element)
+
+
+def referred(reference: Ref, element: str) -> Subject:
+    """Give the reader of an operand from elsewhere; that it is absent is a fault (clause 9)."""
+    source = spell(reference.path.root, reference.path.steps)
+    read = subject(reference.path, element)
+
+    def operand(request: ActionRequest, item: Any) -> Any:
+        value = read(request, item)
+        if value is None:
+            return Fault("AbsentReference", f"{source} is absent, expected a value to compare with")
+        return value
+
+    return operand
+
+
+def operand_first(reference: Ref, matcher: Matcher, element: str) -> Matcher:
+    """Ask nothing of a test whose operand cannot be had: that is an error (clause 9)."""
+    read_operand = referred(reference, element)
+
+    def holds(request: ActionRequest, item: Any) -> Answer:
+        operand = read_operand(request, item)
+        return operand if isinstance(operand, Fault) else matcher(request, item)
+
+    return holds
 
 
 def _stepping(start: Subject, root: str, steps: tuple[str | int, ...], element: str) -> Subject:

@@ -1,6 +1,7 @@
-"""Adjudge's ledger on PostgreSQL, for agents and approvers on many machines."""
+"""Adjudge's ledger, run store and session store on PostgreSQL, for agents on many machines."""
 
 from adjudge_postgres._ledger import PostgresLedger
+from adjudge_postgres._stores import PostgresRunStore, PostgresSessionStore
 from adjudge_postgres._table import create_sql
 
-__all__ = ["PostgresLedger", "create_sql"]
+__all__ = ["PostgresLedger", "PostgresRunStore", "PostgresSessionStore", "create_sql"]

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import conninfo, sql
 from psycopg.pq import TransactionStatus
 
-from adjudge import LedgerError
+from adjudge import AdjudgeError
 
 __all__ = ["Connection", "Connections", "Server"]
 
@@ -42,15 +42,25 @@ SELECT set_config('synchronous_commit', 'on', true)
 
 
 class Server:
-    """Where the server is, and how long to wait for it."""
+    """Where the server is, and how long to wait for it.
 
-    def __init__(self, where: str, *, connect_seconds: float, busy_seconds: float) -> None:
-        for name, given in (("connect_seconds", connect_seconds), ("busy_seconds", busy_seconds)):
-            if isinstance(given, bool) or not isinstance(given, int | float):
-                raise TypeError(f"{name} is {given!r}; give a number of seconds.")
-            if not 0 < given <= 86_400:
-                raise ValueError(f"{name} is {given!r}; give seconds above zero, a day at most.")
-        self._options = _options(where)
+    What fails raises `error`, in sentences that call what is kept there by `name`.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        connect_seconds: float,
+        busy_seconds: float,
+        name: str,
+        error: type[AdjudgeError],
+    ) -> None:
+        _check_seconds("connect_seconds", connect_seconds)
+        _check_seconds("busy_seconds", busy_seconds)
+        self.name = name
+        self.error = error
+        self._options = _options(where, error)
         self._connect_seconds = connect_seconds
         self.busy_seconds = busy_seconds
         self.beginning = _BEGIN.format(milliseconds=max(1, round(busy_seconds * 1000)))
@@ -68,19 +78,26 @@ class Server:
         return psycopg.connect("", autocommit=True, prepare_threshold=None, **options)
 
 
-def _options(where: str) -> dict[str, Any]:
+def _check_seconds(name: str, given: object) -> None:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise TypeError(f"{name} is {given!r}; give a number of seconds.")
+    if not 0 < given <= 86_400:
+        raise ValueError(f"{name} is {given!r}; give seconds above zero, a day at most.")
+
+
+def _options(where: str, raised: type[AdjudgeError]) -> dict[str, Any]:
     """Read a connection string; what is wrong with it is said without any piece of it."""
     try:
         options: dict[str, Any] = dict(conninfo.conninfo_to_dict(where))
     except (psycopg.Error, TypeError, ValueError):
-        raise LedgerError(
+        raise raised(
             "The connection string cannot be read; give postgresql://USER@HOST/DATABASE, or "
             "keyword=value pairs, as libpq takes them."
         ) from None
     before, at, after = where.partition("://")[2].partition("@")
     torn = at and ("/" in before or "@" in after.partition("?")[0])
     if torn or not set(str(options.get("port", ""))) <= set("0123456789,"):
-        raise LedgerError(
+        raise raised(
             "The connection string names no usable host and port; in a URL write a special "
             "character of the user or the password as %XX."
         )
@@ -91,6 +108,7 @@ class Connections:
     """The connections of one process: at most `limit` at once, kept for the next step."""
 
     def __init__(self, server: Server, limit: int) -> None:
+        self.error = server.error
         self._server = server
         self._limit = limit
         self._places = threading.BoundedSemaphore(limit)
@@ -100,12 +118,12 @@ class Connections:
     def step(self) -> Iterator[Connection]:
         """Run a transaction: committed at the end, taken back if anything is raised before.
 
-        Raises `LedgerError` for what the server or the way to it does not do.
+        Raises the server's error for what the server or the way to it does not do.
         """
         began = time.monotonic()
         if not self._places.acquire(timeout=self._server.busy_seconds):
-            raise LedgerError(
-                f"All {self._limit} connections of this process to the PostgreSQL ledger have been "
+            raise self.error(
+                f"All {self._limit} connections of this process to {self._server.name} have been "
                 f"busy for {self._server.busy_seconds:g} seconds."
             )
         waited = time.monotonic() - began
@@ -121,9 +139,11 @@ class Connections:
                 raise
             deadline.end()
             self._keep(connection)
+        except AdjudgeError:
+            raise  # one of ours may be a ValueError
         except (psycopg.Error, OSError, ValueError) as error:
             # The server's details and the statement's values stay out: they hold arguments.
-            raise LedgerError(_sentence(error, deadline)) from None
+            raise self.error(_sentence(self._server.name, error, deadline)) from None
         finally:
             deadline.end()
             self._places.release()
@@ -216,11 +236,11 @@ class _Deadline:
                 other.shutdown(socket.SHUT_RDWR)
 
 
-def _sentence(error: Exception, deadline: _Deadline) -> str:
+def _sentence(name: str, error: Exception, deadline: _Deadline) -> str:
     if deadline.passed:
         why = "the server did not answer in time"
     elif isinstance(error, psycopg.Error) and error.diag.message_primary:
         why = f"{error.diag.message_primary} ({error.sqlstate})"
     else:
         why = " ".join(str(error).split()) or type(error).__name__
-    return f"The PostgreSQL ledger failed: {why.rstrip('.')}."
+    return f"{name[0].upper()}{name[1:]} failed: {why.rstrip('.')}."

@@ -9,13 +9,9 @@ nothing. Whether an entry has expired goes by the clock of the guard that asks, 
 from __future__ import annotations
 
 import json
-import os
-import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from psycopg import errors, sql
 
@@ -29,8 +25,8 @@ from adjudge.integration import (
     encode_entry,
     encode_result,
 )
-from adjudge_postgres._connections import Connection, Connections, Server
-from adjudge_postgres._table import checked_schema, prepare_table
+from adjudge_postgres._door import Door
+from adjudge_postgres._table import ENTRIES
 
 __all__ = ["PostgresLedger"]
 
@@ -61,7 +57,7 @@ WHERE id = %(id)s AND state = 'claimed' AND holder = %(holder)s
 """)
 
 
-class PostgresLedger:
+class PostgresLedger(Door):
     """A durable ledger in a schema of the database that `conninfo` names, as libpq takes it.
 
     The schema and its table are made if they are missing; with `create=False`, or for a role that
@@ -72,45 +68,10 @@ class PostgresLedger:
     the table cannot be used. Threads and forked processes may share one.
     """
 
-    durable = True
-
-    def __init__(
-        self,
-        conninfo: str,
-        *,
-        schema: str = "adjudge",
-        create: bool = True,
-        connections: int = 4,
-        connect_seconds: float = 10.0,
-        busy_seconds: float = 10.0,
-    ) -> None:
-        if type(connections) is not int or connections < 1:
-            raise ValueError(f"connections is {connections!r}; give a whole number above zero.")
-        # In a statement with parameters, a percent sign is written twice.
-        table = sql.Identifier(checked_schema(schema).replace("%", "%%"), "entries")
-        self._server = Server(conninfo, connect_seconds=connect_seconds, busy_seconds=busy_seconds)
-        self._limit = connections
-        # By process: what was opened before a fork is the parent's, who would lose it if we used
-        # it or closed it.
-        self._connections: dict[int, Connections] = {}
-        weakref.finalize(self, _close, self._connections)
-        self._table = table
-        prepare_table(self._of_this_process(), schema, create=create)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the idle connections of this process; the next step opens one again."""
-        _close(self._connections)
+    _name = "the PostgreSQL ledger"
+    _error = LedgerError
+    _kept_in = ENTRIES
+    _columns = _COLUMNS
 
     def add(self, entry: LedgerEntry) -> None:
         """Keep a new entry; an id that is there already raises `LedgerError`."""
@@ -135,7 +96,7 @@ class PostgresLedger:
     def get(self, id: str) -> LedgerEntry | None:
         """Give the entry of that id, None where there is none."""
         with self._step() as step:
-            return step.entry(_GET, {"id": id})
+            return _one(step.rows(_GET, {"id": id}))
 
     def of_run(self, run: str) -> tuple[LedgerEntry, ...]:
         """Give the entries of a run, in the order in which they were added."""
@@ -146,7 +107,7 @@ class PostgresLedger:
         """Add an answer to the entry that is paused and has not expired, or give None."""
         with self._step() as step:
             # The row is locked from here on: a rival waits, and then reads what this one wrote.
-            entry = step.entry(_LOCK, {"id": id})
+            entry = _one(step.rows(_LOCK, {"id": id}))
             if entry is None or entry.state is not EntryState.PAUSED or entry.expires_at <= now:
                 return None
             entry = answered(entry, answer)
@@ -160,9 +121,8 @@ class PostgresLedger:
         """Take the entry that is in the expected state and has not expired, or None."""
         with self._step() as step:
             # One that cannot be read raises here, and the claim is taken back.
-            return step.entry(
-                _CLAIM, {"id": id, "expected": expected.value, "holder": holder, "now": now}
-            )
+            values = {"id": id, "expected": expected.value, "holder": holder, "now": now}
+            return _one(step.rows(_CLAIM, values))
 
     def expire(self, id: str, *, now: datetime) -> bool:
         """Finish an entry that waits and has expired; whether this call did it."""
@@ -192,41 +152,10 @@ class PostgresLedger:
         with self._step() as step:
             return step.run(_SETTLE, values) == 1
 
-    def _of_this_process(self) -> Connections:
-        process = os.getpid()
-        known = self._connections.get(process)
-        if known is None:
-            made = Connections(self._server, self._limit)
-            known = self._connections.setdefault(process, made)
-        return known
 
-    @contextmanager
-    def _step(self) -> Iterator[_Step]:
-        with self._of_this_process().step() as connection:
-            yield _Step(connection, self._table)
-
-
-class _Step:
-    """One transaction on the table."""
-
-    def __init__(self, connection: Connection, table: sql.Identifier) -> None:
-        self._connection = connection
-        self._table = table
-
-    def run(self, statement: sql.SQL, values: Mapping[str, Any]) -> int:
-        """Change the table, and give the number of rows that were changed."""
-        whole = statement.format(table=self._table, columns=_COLUMNS)
-        return self._connection.execute(whole, values).rowcount
-
-    def rows(self, statement: sql.SQL, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Give the rows of the table that the statement names."""
-        whole = statement.format(table=self._table, columns=_COLUMNS)
-        return self._connection.execute(whole, values).fetchall()
-
-    def entry(self, statement: sql.SQL, values: Mapping[str, Any]) -> LedgerEntry | None:
-        """Give the one entry that the statement names, if there is one."""
-        rows = self.rows(statement, values)
-        return _entry(rows[0]) if rows else None
+def _one(rows: Sequence[tuple[Any, ...]]) -> LedgerEntry | None:
+    """Give the one entry that was found, if one was."""
+    return _entry(rows[0]) if rows else None
 
 
 def _entry(row: tuple[Any, ...]) -> LedgerEntry:
@@ -249,10 +178,3 @@ def _list(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text  # which is no list, as `decode_entry` will say
-
-
-def _close(connections: dict[int, Connections]) -> None:
-    """Close the idle connections that are this process's own."""
-    own = connections.get(os.getpid())
-    if own is not None:
-        own.close()

@@ -8,7 +8,11 @@ import pytest
 
 # Before the modules that assert are imported, or a failure shows no values.
 pytest.register_assert_rewrite(
-    "adjudge_conformance.ledger", "adjudge_conformance.suite", "adjudge_conformance.worker"
+    "adjudge_conformance.ledger",
+    "adjudge_conformance.run_stores",
+    "adjudge_conformance.session_stores",
+    "adjudge_conformance.suite",
+    "adjudge_conformance.worker",
 )
 
 from adjudge_conformance.case import Case  # noqa: E402 (see above)

@@ -22,7 +22,14 @@ from adjudge import (
     ToolGuard,
     ToolSet,
 )
-from adjudge.integration import Admitted, Effective, FrozenDict, ProposedCall, freeze_object
+from adjudge.integration import (
+    Admitted,
+    CallPlace,
+    Effective,
+    FrozenDict,
+    ProposedCall,
+    freeze_object,
+)
 
 T = TypeVar("T")
 Execute = Callable[[Effective], Any]
@@ -48,6 +55,50 @@ class _AroundTheDoors(ToolGuard):
         """Go through the door of plain code."""
         done = super().govern_call_sync(*self.enter(call, execute), **more)
         return at_once(self.leave(done, lambda: execute(_as_judged(done))))
+
+    def with_tools(self, tools: ToolSet, **more: Any) -> ToolGuard:
+        """Remember the schemas, by which `check` makes a proposal of a call."""
+        other = super().with_tools(tools, **more)
+        other.__dict__["schemas"] = more.get("schemas") or {}
+        return other
+
+    async def check(self, name: str, args: Any, **more: Any) -> GovernedCall:
+        """Go through the door of hosts that have tools of ours."""
+        if name not in self.tools:
+            return await super().check(name, args, **more)
+        call, execute = proposed_at_check(self, name, args, more.get("place"))
+        wrong_call, wrong_execute = self.enter(call, execute)
+        wrong = _with_body(self, wrong_call, wrong_execute, sent=args)
+        done = await ToolGuard.check(wrong, name, wrong_call.arguments, **more)
+        return await self.leave(done, lambda: execute(_as_judged(done)))
+
+
+def proposed_at_check(
+    guard: ToolGuard, name: str, args: Any, place: CallPlace | None
+) -> tuple[ProposedCall, Execute]:
+    """Give a call of `check` as a framework would have proposed it."""
+    function = guard.tools.get(name).fn
+
+    async def execute(effective: Effective) -> Any:
+        return await _value(function(**effective.args))
+
+    place = CallPlace() if place is None else place
+    schema = vars(guard).get("schemas", {}).get(name)
+    call = ProposedCall(name, args, schema=schema, call_id=place.call_id, run=place.run)
+    return call, execute
+
+
+def _with_body(guard: ToolGuard, call: ProposedCall, execute: Execute, *, sent: Any) -> ToolGuard:
+    """Give the guard with the one tool that is called, and another body in it."""
+
+    async def body(**args: Any) -> Any:
+        proposed = json.loads(sent) if isinstance(sent, str) else sent
+        changed = any(args.get(name) != value for name, value in proposed.items())
+        return await _value(execute(Effective(freeze_object(args), None, changed=changed)))
+
+    tools = ToolSet([replace(guard.tools.get(call.tool), fn=body)])
+    schemas = {} if call.schema is None else {call.tool: call.schema}
+    return ToolGuard.with_tools(guard, tools, schemas=schemas)
 
 
 class RunsOnDeny(_AroundTheDoors):

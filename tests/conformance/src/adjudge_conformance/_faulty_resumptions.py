@@ -21,7 +21,7 @@ from adjudge.integration import (
     ProposedCall,
     freeze_object,
 )
-from adjudge_conformance._faulty_guards import at_once, quietly
+from adjudge_conformance._faulty_guards import at_once, proposed_at_check, quietly
 from adjudge_conformance.spies import append_line, read_lines
 
 Execute = Callable[[Effective], Any]
@@ -149,6 +149,15 @@ class _AroundTheBody(ToolGuard):
             at_once(quietly(lambda: execute(_as_sent(call))))
         return done
 
+    async def check(self, name: str, args: Any, **more: Any) -> GovernedCall:
+        """Go through the door of hosts that have tools of ours."""
+        done = await super().check(name, args, **more)
+        if done.outcome in (Outcome.DENIED, Outcome.PENDING) and name in self.tools:
+            call, execute = proposed_at_check(self, name, args, more.get("place"))
+            if self.lets_run(call, done):
+                await quietly(lambda: execute(_as_sent(call)))
+        return done
+
     def granted(self, call: ProposedCall) -> list[LedgerEntry]:
         """Give what was granted in the run under the call's id."""
         if call.run is None:
@@ -216,6 +225,10 @@ class IgnoresTheCaller(ToolGuard):
     async def pause_call(self, call: ProposedCall, *, context: Any = None) -> Any:
         """Ask nobody."""
         return await super().pause_call(call)
+
+    async def check(self, name: str, args: Any, *, context: Any = None, **more: Any) -> Any:
+        """Ask nobody."""
+        return await super().check(name, args, **more)
 
 
 def _as_sent(call: ProposedCall) -> Effective:

@@ -1,6 +1,6 @@
-"""Other processes that use the ledger of a `LedgerContract` subclass, a step at a time.
+"""Other processes that use the store of a contract's subclass, a step at a time.
 
-Each opens the ledger by itself, and then does what each line of its input says.
+Each opens the store by itself, and then does what each line of its input says.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import subprocess
 import sys
 from typing import Self
 
-from adjudge_conformance._steps import take
 from adjudge_conformance.worker import _found, _place_of
 
 __all__ = ["Rival", "main"]
@@ -20,7 +19,7 @@ _PROGRAM = "from adjudge_conformance._rivals import main; main()"
 
 
 class Rival:
-    """A process that has the ledger open; a context manager, and gone when it ends."""
+    """A process that has the store open; a context manager, and gone when it ends."""
 
     def __init__(self, contract: type, place: str, name: str) -> None:
         self.name = name
@@ -43,7 +42,7 @@ class Rival:
         self._process.stdout.close()
 
     def tell(self, step: str, id: str) -> None:
-        """Have it try a step on an entry, without waiting for it."""
+        """Have it try a step on what has that id, without waiting for it."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([step, id]) + "\n")
         self._process.stdin.flush()
@@ -68,9 +67,8 @@ class Rival:
 def main() -> None:
     """Do the steps that the input names, until it ends."""
     contract, place, name = sys.argv[1:]
-    ledger = _found(json.loads(contract)).open_ledger(place)
+    attempt = _found(json.loads(contract)).open_rival(place, name)
     print("ready", flush=True)  # noqa: T201 - the lines are how the processes talk
     for line in sys.stdin:
         step, key = json.loads(line)
-        won = take(ledger, step, key, name)
-        print("won" if won else "lost", flush=True)  # noqa: T201
+        print("won" if attempt(step, key) else "lost", flush=True)  # noqa: T201

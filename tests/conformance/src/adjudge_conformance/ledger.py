@@ -70,6 +70,12 @@ class LedgerContract:
         """Open the ledger at a place, in this process or another."""
         raise NotImplementedError
 
+    @classmethod
+    def open_rival(cls, place: str, name: str) -> Callable[[str, str], bool]:
+        """Open it in another process, and give what tries a step on an entry there."""
+        ledger = cls.open_ledger(place)
+        return lambda step, entry: take(ledger, step, entry, name)
+
     @pytest.fixture
     def place(self) -> Iterator[str]:
         """Give the place of an empty store, for one test."""

@@ -22,6 +22,7 @@ from adjudge_conformance.wire import Exchange, PastCall
 __all__ = ["compared", "expected_of", "observed_of", "ran_lines", "waiting_lines"]
 
 _DENIED = "[denied] "
+_OF_CALLS = ("action.", "approval.", "obligation.", "policy.", "step.proposed")
 _TERMINAL = tuple(
     f"action.{end}" for end in ("completed", "failed", "denied", "previewed", "cancelled")
 )
@@ -120,7 +121,8 @@ def _record(events: list[dict[str, Any]]) -> list[str]:
     """One line for each governed call: tool, last verdict, kinds of events in order, last code."""
     calls: dict[Any, list[dict[str, Any]]] = {}
     for event in events:
-        calls.setdefault(tuple(event["call"]), []).append(event)
+        if event["kind"].startswith(_OF_CALLS):  # the rest is what a host says of itself
+            calls.setdefault(tuple(event["call"]), []).append(event)
     lines = []
     for said in calls.values():
         bodies = [event["body"] for event in said]

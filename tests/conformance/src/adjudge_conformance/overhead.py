@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ from typing import Any, Literal, TypeAlias
 from adjudge import Sink, ToolGuard, compile_policy, hash_chained_sink
 from adjudge_conformance.bench import EVERYTHING
 
-__all__ = ["ANSWER", "ARGUMENTS", "REALISTIC", "TOOL", "Way", "Ways", "main"]
+__all__ = ["ANSWER", "ARGUMENTS", "REALISTIC", "TOOL", "Way", "Ways", "main", "ways_measured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +208,18 @@ def _add(path: Path, framework: str, figures: Mapping[str, Any]) -> None:
     overhead = {**report.get("overhead", {}), framework: figures}
     report["overhead"] = dict(sorted(overhead.items()))
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def ways_measured(script: Path, *, name: str, folder: Path) -> dict[str, int]:
+    """Run an integration's script once through, and say how many guards were timed on each way.
+
+    For the test of the script: no time is of interest. A script that fails raises
+    `AssertionError` with its words.
+    """
+    report = folder / "speed.json"
+    command = [sys.executable, str(script), "--rounds", "1", "--json", str(report)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    ways = json.loads(report.read_text(encoding="utf-8"))["overhead"][name]["ways"]
+    return {way: len(told["added_us"]) for way, told in ways.items()}

@@ -8,12 +8,13 @@ found is certain, and what is not found may still be there.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from adjudge._types import ActionRequest, Decision
-from adjudge._values import canonical_json
+from adjudge._values import FrozenDict, canonical_json
+from adjudge.analysis._call_reading import AvailableTool
 from adjudge.analysis._comparing.matches import may_concern, mentioned_tools
 from adjudge.analysis._comparing.slots import MISSING, Assignment, Slot, build
 from adjudge.analysis._comparing.witness import CallMaker
@@ -85,18 +86,19 @@ def diff(
     *,
     max_calls: int = 30_000,
     progress: Callable[[int, int], None] | None = None,
+    available: Mapping[str, AvailableTool] | None = None,
 ) -> PolicyDifference:
     """Compare what two compiled policies decide; `b` is the newer one.
 
     Verdicts, final arguments, approvers, time-outs and obligations count; ids, reasons and
     descriptions do not. At most about `max_calls` calls are tried; `progress` is told how many of
-    how many.
+    how many. Where it is said which tools are `available`, only calls of these count.
     """
     opaque = tuple(dict.fromkeys([*_opaque(a), *_opaque(b)]))
     if a.id == b.id:
         return PolicyDifference(True, (), 0, (), 0, opaque)
-    tools = _differing(a, b)
-    search = _Search(a, b)
+    search = _Search(a, b, available)
+    tools = [tool for tool in _differing(a, b) if search.names_of(tool)]
     each = max(_LEAST_CALLS, max_calls // max(1, len(tools)))
     looked_at = list(tools[: max(1, max_calls // each)])
     for number, tool in enumerate(looked_at):
@@ -114,10 +116,19 @@ def diff(
 
 
 class _Search:
-    def __init__(self, a: Policy, b: Policy) -> None:
+    def __init__(self, a: Policy, b: Policy, available: Mapping[str, AvailableTool] | None) -> None:
         self._a, self._b = a, b
+        self._available = available
         self._found: dict[Any, Difference] = {}
         self.tried = 0
+
+    def names_of(self, tool: str | None) -> list[str]:
+        """Give the names of a tool that calls can have; several for None, or none at all."""
+        if self._available is None:
+            return [tool] if tool is not None else [_ANOTHER, "x"]
+        if tool is not None:
+            return [tool] if tool in self._available else []
+        return sorted(self._available.keys() - _tools(self._a) - _tools(self._b))
 
     def look(self, tool: str | None, most: int) -> None:
         """Try calls of one tool."""
@@ -129,7 +140,7 @@ class _Search:
             for rule in rules
             if _form_of_rule(rule) not in others
         ]
-        names = [tool] if tool is not None else [_ANOTHER, "x"]
+        names = self.names_of(tool)
         maker = CallMaker(
             names,
             sides,
@@ -150,6 +161,8 @@ class _Search:
 
     def _compare(self, chosen: Assignment) -> Difference | None:
         call = build(chosen)
+        if self._available is not None:
+            call = _as_available(call, self._available[call.tool])
         old, new = evaluate(self._a, call), evaluate(self._b, call)
         what = differing(old, new)
         if not what:
@@ -184,6 +197,15 @@ class _Search:
                 ),
             )
         )
+
+
+def _as_available(call: ActionRequest, tool: AvailableTool) -> ActionRequest:
+    """Give a call as the tool that there is could get it."""
+    args = call.args
+    if tool.args is not None:
+        args = FrozenDict({name: value for name, value in args.items() if name in tool.args})
+    given = None if call.given is None else call.given & args.keys()
+    return replace(call, namespace=tool.namespace, declared=tool.declared, args=args, given=given)
 
 
 def _simpler(chosen: dict[Slot, Any], slot: Slot, maker: CallMaker) -> Iterator[dict[Slot, Any]]:

@@ -18,6 +18,7 @@ from typing import Any
 from adjudge._enforcement.tools import ToolDef, ToolSet
 from adjudge._types import ToolMetadata
 from adjudge.errors import PolicyCompileError
+from adjudge.policy._faults import describe
 
 __all__ = ["KnownTool", "ToolList", "Tools", "load_tools", "tool_list"]
 
@@ -80,9 +81,10 @@ def _imported(source: str, module: str, attribute: str) -> Tools:
         found: Any = importlib.import_module(module)
         for name in attribute.split("."):
             found = getattr(found, name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # A module that ends the process while it is imported must not end the lint as good.
         raise PolicyCompileError(
-            f"The tools {source!r} cannot be imported: {type(error).__name__}: {error}."
+            f"The tools {source!r} cannot be imported: {describe(error)}."
         ) from error
     finally:
         sys.path.pop(0)

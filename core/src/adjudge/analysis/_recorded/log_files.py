@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge._record.format import RECORD_FIELDS
-from adjudge._record.lines import OWN_KINDS, is_residue, is_torn
+from adjudge._record.lines import OWN_KINDS, is_residue
 from adjudge._record.verification import VerifyResult, verify_chain
+from adjudge._types import Verdict
 from adjudge.errors import RecordError
 
 __all__ = ["Event", "LogFile", "Progress", "open_logs"]
@@ -47,7 +48,8 @@ class LogFile:
 
     `chain` is what verifying found, None for plain JSON lines: nothing then shows whether the file
     is as it was written. With `allow_broken`, lines that are no events are passed over, and
-    `skipped` counts those of the last reading.
+    `skipped` counts those of the last reading. `torn` is the size in bytes of a last line that was
+    cut short, found by the last reading: it is passed over, and nobody knows what it was to say.
     """
 
     path: str
@@ -55,10 +57,11 @@ class LogFile:
     chain: VerifyResult | None
     allow_broken: bool = False
     skipped: int = 0
+    torn: int = 0
 
     def events(self, progress: Callable[[int], None] | None = None) -> Iterator[Event]:
         """Give the events in order, and tell `progress` how many bytes were read, now and then."""
-        read = told = self.skipped = 0
+        read = told = self.skipped = self.torn = 0
         try:
             with Path(self.path).open("rb") as file:
                 for number, raw in enumerate(file, 1):
@@ -80,7 +83,11 @@ class LogFile:
 
     def _event(self, raw: bytes, number: int) -> Event | None:
         line = raw.rstrip(b"\r\n")
-        if not line.strip() or is_residue(raw) or (not raw.endswith(b"\n") and is_torn(raw)):
+        if not line.strip():
+            return None
+        if is_residue(raw):
+            # What a later writer has closed is told of in the record itself.
+            self.torn = 0 if raw.endswith(b"\n") else len(raw)
             return None
         record = _object_of(line, self.path, number)
         if record.get("kind") in OWN_KINDS:
@@ -190,6 +197,13 @@ def _checked(record: Mapping[str, Any], file: str, number: int) -> Event:
                 f"{file}:{number}: this is no audit event: its {name} is a "
                 f"{type(record[name]).__name__}."
             )
+    verdict = record["body"].get("verdict")
+    if record["kind"] == "policy.evaluated" and verdict not in tuple(Verdict):
+        raise RecordError(
+            f"{file}:{number}: this judgment has the verdict {verdict!r}, which is none of "
+            f"{', '.join(Verdict)}, so it cannot be told what was decided; read the log with the "
+            "release of adjudge that wrote it."
+        )
     return Event(
         record["correlation_id"],
         record["seq"],

@@ -200,18 +200,11 @@ def _judged(call: RecordedCall, judgment: Event, reader: _Reader) -> RecordedCal
     return replace(
         call,
         unknown=tuple(reader.unknown),
-        verdict=_verdict_of(body),
+        verdict=Verdict(body["verdict"]),
         reason=str(body.get("reason", "")),
         rules=tuple(map(str, rules)) if isinstance(rules, list) else (),
         final_args=final if isinstance(final, Mapping) else None,
     )
-
-
-def _verdict_of(body: Mapping[str, Any]) -> Verdict | None:
-    try:
-        return Verdict(str(body.get("verdict")))
-    except ValueError:
-        return None
 
 
 class _Reader:

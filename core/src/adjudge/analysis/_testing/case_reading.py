@@ -20,7 +20,7 @@ from adjudge.policy._reading.source import parse
 from adjudge.policy._reading.values import (
     check_key,
     read_fields_of,
-    read_json_value,
+    read_object,
     read_text,
     read_texts,
     read_whole,
@@ -104,6 +104,7 @@ def _read_sections(node: Node, sections: Mapping[str, Entry], problems: Problems
         policy=None if policy is None else read_text(policy.value, problems, meant="policy"),
         layers=_read_layers(sections.get("layers"), problems),
         merge=merge,
+        tools=surroundings.tools,
     )
 
 
@@ -220,7 +221,7 @@ def _read_expect(entry: Entry | None, case: Fields, problems: Problems) -> Expec
         rule=_optional_text(fields, "rule", problems),
         default=_read_default(fields.get("default"), problems),
         rules=_optional_texts(fields, "rules", problems),
-        args=_read_args(fields.get("args"), problems),
+        args=read_object(fields.get("args"), problems, meant="args"),
         reason=_optional_text(fields, "reason", problems, empty=True),
         approvers=_optional_texts(fields, "approvers", problems),
         obligations=_optional_texts(fields, "obligations", problems),
@@ -265,13 +266,3 @@ def _read_default(
         return None
     word = read_word(entry.value, _DEFAULTS, problems, meant="default")
     return next((known for known in _DEFAULTS if known == word), None)
-
-
-def _read_args(entry: Entry | None, problems: Problems) -> Mapping[str, Any] | None:
-    if entry is None:
-        return None
-    if not isinstance(entry.value, Fields):
-        problems.add(entry.value.place, f"args is a mapping, not {kind_of_node(entry.value)}.")
-        return None
-    args: Mapping[str, Any] = read_json_value(entry.value, problems)
-    return args

@@ -15,6 +15,7 @@ from adjudge._types import ActionRequest, Decision
 from adjudge._values import canonical_json
 from adjudge.analysis._asking import Policy, settled
 from adjudge.analysis._testing.cases import Expectation, PolicyCase, PolicyTests
+from adjudge.analysis._testing.names import unknown_names
 from adjudge.analysis._wording import RuleNames, call_in_words
 from adjudge.policy import LayeredPolicyBundle
 from adjudge.policy._python_rules import name_of
@@ -59,10 +60,15 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestReport:
-    """What came of all cases, in the order of the file."""
+    """What came of all cases, in the order of the file.
+
+    `warnings` has a sentence for each tool and argument of the cases that neither the policy nor
+    `tools:` names, and that is perhaps misspelt.
+    """
 
     tests: PolicyTests
     results: tuple[CaseResult, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -83,7 +89,8 @@ def run_policy_tests(policy: Policy, tests: PolicyTests) -> PolicyTestReport:
     """
     check_names(policy, tests)
     names = RuleNames(policy)
-    return PolicyTestReport(tests, tuple(_run(policy, case, names) for case in tests.cases))
+    results = tuple(_run(policy, case, names) for case in tests.cases)
+    return PolicyTestReport(tests, results, unknown_names(policy, tests))
 
 
 def _run(policy: Policy, case: PolicyCase, names: RuleNames) -> CaseResult:

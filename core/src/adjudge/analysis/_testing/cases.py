@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from adjudge._types import ActionRequest, Verdict
 from adjudge._values import EMPTY
+from adjudge.analysis._call_reading import AvailableTool
 from adjudge.policy._model import Place
 
 __all__ = ["Expectation", "Merge", "PolicyCase", "PolicyTests", "spot"]
@@ -56,13 +57,17 @@ class PolicyCase:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTests:
-    """The cases of one file; `policy` or `layers` are the policies that it names, as written."""
+    """The cases of one file; `policy` or `layers` are the policies that it names, as written.
+
+    `tools` are those that there are, by name; None where the file does not say.
+    """
 
     cases: tuple[PolicyCase, ...]
     file: str | None = None
     policy: str | None = None
     layers: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     merge: Merge = "strict_overrides_loose"
+    tools: Mapping[str, AvailableTool] | None = None
 
 
 def spot(place: Place | None) -> str:

@@ -7,7 +7,7 @@ is a search, not a proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from adjudge._enforcement.approvals import escaped
@@ -113,7 +113,8 @@ def mutate_policy(
 ) -> MutationReport:
     """Change the policy in one place after the other, and see which changes the cases notice.
 
-    At most about `max_calls` calls are tried to tell a mutant that no case notices from the policy.
+    At most about `max_calls` calls are tried to tell a mutant that no case notices from the policy,
+    of the tools that the file of cases lists, or else of any.
     `progress` is told how many of how many mutants were tried. Raises `PolicyCompileError` as
     `run_policy_tests` does.
     """
@@ -121,7 +122,7 @@ def mutate_policy(
     if not baseline.passed:
         return MutationReport(baseline, ())
     count = sum(1 for _ in _trials(policy))
-    trier = _Trier(policy, tests.cases, max_calls)
+    trier = _Trier(policy, tests, max_calls)
     results = []
     for number, trial in enumerate(_trials(policy)):
         result = trier.tried(trial)
@@ -174,11 +175,12 @@ def _tools_of(changed: Changed) -> frozenset[str] | None:
 class _Trier:
     """Runs the cases against mutants, and looks for the call that a survivor decides otherwise."""
 
-    def __init__(self, policy: Policy, cases: Sequence[PolicyCase], max_calls: int) -> None:
+    def __init__(self, policy: Policy, tests: PolicyTests, max_calls: int) -> None:
         self._policy = policy
         self._max_calls = max_calls
-        self._cases = cases
-        self._decided = {id(case): self._deciders(case) for case in cases}
+        self._cases = tests.cases
+        self._available = tests.tools
+        self._decided = {id(case): self._deciders(case) for case in tests.cases}
         self._names = RuleNames(policy)
         self._tools: dict[int, frozenset[str] | None] = {}
         # What one mutant compiles of patterns, the next one has.
@@ -222,19 +224,27 @@ class _Trier:
         self, mutant: Policy
     ) -> tuple[ActionRequest | None, Decision | None, Decision | None]:
         """Give a call that a mutant decides otherwise, with both decisions, if one is found."""
-        for declared in _METADATA:
-            call = replace(_NOBODYS, declared=declared)
+        for call in self._plain_calls():
             before, after = evaluate(self._policy, call), evaluate(mutant, call)
             if before.verdict is not after.verdict:
                 return call, before, after
         for most in (min(_FIRST_CALLS, self._max_calls), self._max_calls):
-            found = diff(self._policy, mutant, max_calls=most)
+            found = diff(self._policy, mutant, max_calls=most, available=self._available)
             if not found.same:
                 first = found.differences[0]
                 return first.call, first.old, first.new
             if found.proved:
                 break
         return None, None, None
+
+    def _plain_calls(self) -> Iterable[ActionRequest]:
+        """Give calls without arguments, which a change of a default shows in."""
+        if self._available is None:
+            return (replace(_NOBODYS, declared=declared) for declared in _METADATA)
+        return (
+            replace(_NOBODYS, tool=name, namespace=tool.namespace, declared=tool.declared)
+            for name, tool in self._available.items()
+        )
 
     def _killer(self, mutant: Policy, cases: Sequence[PolicyCase]) -> str | None:
         for case in cases:

@@ -19,7 +19,7 @@ from adjudge.policy._patterns.cost import Cost, Exponential, cost_of
 from adjudge.policy._patterns.ends import has_locked_end, with_text_ends
 from adjudge.policy._patterns.graph import TooLarge
 from adjudge.policy._patterns.linear import linear_search
-from adjudge.policy._patterns.tree import build_tree, has_one_choice, is_rigid, parse
+from adjudge.policy._patterns.tree import build_tree, is_rigid, is_tied_and_nearly_rigid, parse
 
 __all__ = [
     "MAX_LINEAR",
@@ -86,7 +86,8 @@ class Pattern:
     def __init__(self, checked: CheckedPattern, *, permitting: bool) -> None:
         if permitting and checked.ended is None:
             raise UnsafePattern(
-                r"It is not certain which $ of the pattern is an anchor; write \Z for the text's end."
+                r"It is not certain which $ of the pattern is an anchor; write \Z for the end of "
+                "the text."
             )
         self._text = checked.text
         self._permitting = permitting
@@ -178,9 +179,9 @@ def _rewritten(text: str, parsed: Any) -> str | None:
 
 
 def _cost(parsed: Any) -> Cost:
-    if len(parsed) <= _SHORT and (
-        (is_rigid(parsed) and parsed.getwidth()[1] <= _SHORT) or has_one_choice(parsed)
-    ):
+    _, longest = parsed.getwidth()
+    is_plain = longest <= _SHORT and is_rigid(parsed)
+    if is_plain or is_tied_and_nearly_rigid(parsed, longest=_SHORT):
         return Cost(degree=1, ways=1)
     try:
         cost = cost_of(build_tree(parsed))

@@ -28,8 +28,8 @@ __all__ = [
     "Tree",
     "build_tree",
     "flags_within",
-    "has_one_choice",
     "is_rigid",
+    "is_tied_and_nearly_rigid",
     "parse",
     "shape_of",
 ]
@@ -110,39 +110,39 @@ def is_rigid(parsed: Any) -> bool:
     Then it is characters, positions and fixed counts of them, and nothing else.
     """
     return all(
-        str(op) in _SINGLE
-        or str(op) == "AT"
-        or (str(op) in _REPEATS and _is_fixed(*argument))
+        str(op) in _SINGLE or str(op) == "AT" or (str(op) in _REPEATS and _is_fixed(*argument))
         for op, argument in parsed
     )
 
 
-def has_one_choice(parsed: Any) -> bool:
-    """Tell whether a pattern tied to the start of the text can only choose one count of one set.
+def is_tied_and_nearly_rigid(parsed: Any, *, longest: int) -> bool:
+    """Tell whether a pattern is tied to the text's start and chooses but one count of one set.
 
-    Where it stands in the text then says how it came there, and it takes each place once, with what
-    follows of the pattern.
+    Where the engine stands in the text then says how it came there; all that it can do at each
+    place is to try the rest of the pattern, and rest and beginning are not longer than `longest`.
     """
-    if not parsed or str(parsed[0][0]) != "AT" or not _is_text_start(*parsed[0][1:], parsed):
+    if not parsed or not _is_text_start(parsed[0][0], parsed[0][1], parsed.state.flags):
         return False
-    choices = [place for place, (op, _) in enumerate(parsed) if str(op) in _REPEATS]
-    choices = [place for place in choices if not is_rigid(parsed[place : place + 1])]
+    choices = [
+        place
+        for place, (op, argument) in enumerate(parsed)
+        if str(op) in _REPEATS and not _is_fixed(*argument)
+    ]
     if len(choices) != 1:
         return False
     (place,) = choices
     _, _, body = parsed[place][1]
-    return (
-        len(body) == 1
-        and str(body[0][0]) in _SINGLE
-        and is_rigid(parsed[:place])
-        and is_rigid(parsed[place + 1 :])
+    if len(body) != 1 or str(body[0][0]) not in _SINGLE:
+        return False
+    parts = (parsed[:place], parsed[place + 1 :])
+    return all(map(is_rigid, parts)) and sum(part.getwidth()[1] for part in parts) <= longest
+
+
+def _is_text_start(op: Any, where: Any, flags: int) -> bool:
+    return str(op) == "AT" and (
+        str(where) == "AT_BEGINNING_STRING"
+        or (str(where) == "AT_BEGINNING" and not flags & re.MULTILINE)
     )
-
-
-def _is_text_start(where: Any, parsed: Any) -> bool:
-    if str(where) == "AT_BEGINNING":
-        return not parsed.state.flags & re.MULTILINE
-    return str(where) == "AT_BEGINNING_STRING"
 
 
 def _is_fixed(least: int, most: int, body: Any) -> bool:
@@ -178,10 +178,7 @@ class _Builder:
 
     def _item(self, name: str, argument: Any, flags: int) -> Tree:
         if name == "AT":
-            at_start = str(argument) == "AT_BEGINNING_STRING" or (
-                str(argument) == "AT_BEGINNING" and not flags & re.MULTILINE
-            )
-            return Position(text_start=at_start)
+            return Position(text_start=_is_text_start(name, argument, flags))
         if name == "BRANCH":
             return Alternatives(tuple(self.sequence(branch, flags) for branch in argument[1]))
         if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):

@@ -15,6 +15,9 @@ from adjudge.policy._model import Place
 
 __all__ = [
     "MAX_NODES",
+    "MAX_SLOW_NODES",
+    "MAX_SLOW_TEXT",
+    "FASTER",
     "Entry",
     "Fields",
     "Items",
@@ -27,6 +30,14 @@ __all__ = [
 ]
 
 MAX_NODES = 3_000_000
+MAX_SLOW_TEXT = 4 * 1024 * 1024
+MAX_SLOW_NODES = 300_000
+"""As much as a parser written in Python reads in about a quarter of a minute."""
+
+FASTER = (
+    "Write it as JSON, or as YAML that libyaml reads as PyYAML does (the reference of policies "
+    "says which), or split it into layers."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,7 @@ class Problems:
     def __init__(self, *, file: str | None = None) -> None:
         self.file = file
         self.values = 0
+        self.most_values = MAX_NODES
         self._found: dict[tuple[Place, str], None] = {}
         self._rules: dict[str, str] = {}
 
@@ -139,8 +151,10 @@ def check_bounds(depth: int, place: Place, problems: Problems) -> None:
     The recursion of all reading is bounded by this.
     """
     problems.values += 1
-    if problems.values > MAX_NODES:
-        problems.add(place, f"The policy has more than {MAX_NODES} values.")
+    if problems.values > problems.most_values:
+        slow = problems.most_values < MAX_NODES
+        why = f", more than its reader takes in reasonable time. {FASTER}" if slow else "."
+        problems.add(place, f"The policy has more than {problems.most_values} values{why}")
         problems.stop_if_any()
     if depth > MAX_DEPTH:
         problems.add(

@@ -158,6 +158,13 @@ def _parse_element(text: str) -> tuple[Path, str | None]:
     if text == ELEMENT:
         return Path(ELEMENT, (), text), None
     steps = _split_steps(text, 1 if text[1] == "[" else 0)
+    if steps[0].names_operator():
+        first = steps[0].value
+        raise PathProblem(
+            f'"{text}" names an operator where a key of the element would stand; write '
+            f'{{".": {{{first}: ...}}}} to test the element, or quote a key of that name: '
+            f'.["{first}"].'
+        )
     steps, operator = _split_operator(text, steps, 1)
     return Path(ELEMENT, tuple(step.value for step in steps), text), operator
 

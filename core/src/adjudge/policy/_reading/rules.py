@@ -15,7 +15,7 @@ from adjudge.policy._reading.suggest import did_you_mean, listed
 from adjudge.policy._reading.values import (
     is_number,
     read_fields_of,
-    read_json_value,
+    read_object,
     read_text,
     read_texts,
     read_whole,
@@ -220,7 +220,7 @@ def _read_obligation(node: Node, problems: Problems) -> Obligation:
     return Obligation(
         id=_read_obligation_id(fields.get("id"), node, problems),
         phase=phase,
-        params=_read_params(fields.get("params"), problems),
+        params=read_object(fields.get("params"), problems, meant="params") or EMPTY,
         on=on,
     )
 
@@ -230,13 +230,3 @@ def _read_obligation_id(entry: Entry | None, node: Node, problems: Problems) -> 
         return read_text(entry.value, problems, meant="id") or ""
     problems.add(node.place, "An obligation has an id, the name of its handler.")
     return ""
-
-
-def _read_params(entry: Entry | None, problems: Problems) -> dict[str, object]:
-    if entry is None:
-        return EMPTY
-    if not isinstance(entry.value, Fields):
-        problems.add(entry.value.place, f"params is a mapping, not {kind_of_node(entry.value)}.")
-        return EMPTY
-    params: dict[str, object] = read_json_value(entry.value, problems)
-    return params

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
@@ -16,7 +17,14 @@ from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import PolicySource
 from adjudge.policy._reading.data_source import nodes_of
 from adjudge.policy._reading.json_source import JsonSyntax, read_json
-from adjudge.policy._reading.nodes import Fields, Node, Problems, kind_of_node
+from adjudge.policy._reading.nodes import (
+    FASTER,
+    MAX_SLOW_TEXT,
+    Fields,
+    Node,
+    Problems,
+    kind_of_node,
+)
 from adjudge.policy._reading.policy import read_fields
 from adjudge.policy._reading.yaml_source import has_yaml, read_yaml
 from adjudge.policy._work import Work
@@ -25,6 +33,10 @@ __all__ = ["MAX_TEXT", "parse", "read_policy"]
 
 Format = Literal["yaml", "json", "toml"]
 
+# What tomllib does with a dotted key grows with the square of its segments.
+_ENDLESS_KEY = re.compile(
+    r"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){200}"""
+)
 MAX_TEXT = 64 * 1024 * 1024
 _FORMAT_OF_SUFFIX: Mapping[str, Format] = {
     ".yaml": "yaml",
@@ -155,6 +167,19 @@ def _parse_unnamed(
 
 
 def _parse_toml(text: str, problems: Problems) -> Node | None:
+    if len(text) > MAX_SLOW_TEXT:
+        problems.add_text(
+            f"A policy in TOML has at most {MAX_SLOW_TEXT // 1024 // 1024} MiB: its parser is "
+            f"slow. {FASTER}"
+        )
+        problems.stop_if_any()
+    endless = _ENDLESS_KEY.search(text)
+    if endless is not None:
+        line = text.count("\n", 0, endless.start()) + 1
+        problems.add_text(
+            "A key has more than 200 segments; no policy needs that.", line=line, column=1
+        )
+        problems.stop_if_any()
     try:
         data = tomllib.loads(text)
     except ValueError as error:

@@ -21,6 +21,7 @@ __all__ = [
     "read_bool",
     "read_fields_of",
     "read_json_value",
+    "read_object",
     "read_scalar",
     "read_text",
     "read_texts",
@@ -152,6 +153,17 @@ def read_json_value(node: Node, problems: Problems) -> Any:
         check_key(entry, problems)
         values[entry.key] = read_json_value(entry.value, problems)
     return FrozenDict(values)
+
+
+def read_object(entry: Entry | None, problems: Problems, *, meant: str) -> FrozenDict | None:
+    """Read a JSON object; None where there is none, and after a problem."""
+    if entry is None:
+        return None
+    if not isinstance(entry.value, Fields):
+        problems.add(entry.value.place, f"{meant} is a mapping, not {kind_of_node(entry.value)}.")
+        return None
+    value: FrozenDict = read_json_value(entry.value, problems)
+    return value
 
 
 def check_key(entry: Entry, problems: Problems) -> None:

@@ -15,6 +15,9 @@ from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import Place
 from adjudge.policy._reading.data_source import scalar_node
 from adjudge.policy._reading.nodes import (
+    FASTER,
+    MAX_SLOW_NODES,
+    MAX_SLOW_TEXT,
     Entry,
     Fields,
     Items,
@@ -61,7 +64,9 @@ def read_yaml(
             node = _Composer(fast_events_of(text), attempt, reached).document()
             problems.take(attempt)
             return node
-        except Doubtful:
+        except Doubtful as doubt:
+            _refuse_slow(text, problems, doubt)
+            problems.most_values = min(problems.most_values, MAX_SLOW_NODES)
             return _Composer(events_of(text), problems, reached).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -75,6 +80,19 @@ def read_yaml(
         problems.add_text(f"This is no YAML: {' '.join(str(error).split())}.")
     problems.stop_if_any()
     return None
+
+
+def _refuse_slow(text: str, problems: Problems, doubt: Doubtful) -> None:
+    """Refuse a text that is too long for the parser in Python; an error of libyaml stands then."""
+    if len(text) <= MAX_SLOW_TEXT:
+        return
+    if doubt.__cause__ is not None:
+        raise doubt.__cause__
+    problems.add_text(
+        "Only PyYAML's own parser reads this YAML for certain, and that is slow: it may have "
+        f"{MAX_SLOW_TEXT // 1024 // 1024} MiB at most. {FASTER}"
+    )
+    problems.stop_if_any()
 
 
 class _Composer:

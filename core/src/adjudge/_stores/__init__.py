@@ -1,0 +1,1 @@
+"""The journals of runs and the sessions of agents, in memory and in SQLite."""

@@ -1,0 +1,203 @@
+"""What a step of `run_agent` costs beside one of lynx-agent's, and whether that grows with the run.
+
+Both loops take the same script and the same policy, in turns, in one process; their tools and
+agents do nothing. Times are CPU time per step, in microseconds: the median of the rounds. Ratios
+are of rounds that took turns, which says more than times of one machine. Needs `lynx-agent`.
+
+    python integrations/runtime/benchmarks/loop.py [--rounds N] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import lynx
+
+import adjudge
+import adjudge_runtime as ours
+
+LENGTHS = (10, 100, 1_000, 5_000)
+_POLICY = """
+version: 1
+rules:
+  - id: work
+    match: {tool: work, args.number.gt: 0}
+    decision: allow
+"""
+
+Run = Callable[[int], Awaitable[None]]
+
+
+class Script:
+    """An agent that asks for the same tool a number of times, with other arguments each time."""
+
+    def __init__(self, loop: Any, steps: int) -> None:
+        self._loop = loop
+        self._steps = steps
+        self._asked = 0
+
+    async def step(self, conversation: Sequence[Any]) -> Any:
+        """Propose the next call, or answer."""
+        self._asked += 1
+        if self._asked > self._steps:
+            return self._loop.FinalAnswer("done")
+        return self._loop.ToolCall("work", {"number": self._asked})
+
+
+@adjudge.tool()
+async def work(number: int) -> int:
+    """Do nothing."""
+    return number
+
+
+@lynx.tool(name="work")
+async def their_work(number: int) -> int:
+    """Do nothing."""
+    return number
+
+
+class TheirStore:
+    """A store of lynx-agent's, in memory: a dict for each run."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, dict[int, Any]] = {}
+
+    async def append(self, record: Any) -> None:
+        """Keep a record, or say that there is one."""
+        kept = self._runs.setdefault(record.run_id, {})
+        if record.seq in kept:
+            raise lynx.DuplicateRecord(str(record.seq))
+        kept[record.seq] = record
+
+    async def load(self, run_id: str) -> Sequence[Any]:
+        """Give the records in order."""
+        kept = self._runs.get(run_id, {})
+        return [kept[seq] for seq in sorted(kept)]
+
+
+class OurStore(TheirStore):
+    """The same store for ours: the cost of `MemoryRunStore`, which checks, is left out."""
+
+    async def append(self, record: Any) -> None:
+        """Keep a record, or say that there is one."""
+        kept = self._runs.setdefault(record.run_id, {})
+        if record.seq in kept:
+            raise adjudge.DuplicateRecord(str(record.seq))
+        kept[record.seq] = record
+
+    durable = False
+
+
+def our_run(*, sinks: bool = False, store: bool = False) -> Run:
+    """Make a function that runs our loop for a number of steps."""
+    policy = adjudge.compile_policy(_POLICY)
+    tools = adjudge.ToolSet([work])
+
+    async def run(steps: int) -> None:
+        kept: dict[str, Any] = {"store": OurStore(), "run_id": "run"} if store else {}
+        result = await ours.run_agent(
+            Script(ours, steps),
+            "work",
+            tools=tools,
+            policy=policy,
+            budget=ours.Budget(steps=None),
+            sinks=(adjudge.noop_sink(),) if sinks else (),
+            **kept,
+        )
+        assert result.steps_taken == steps, result
+
+    return run
+
+
+def their_run(*, sinks: bool = False, store: bool = False) -> Run:
+    """Make a function that runs lynx-agent's loop for a number of steps."""
+    policy = lynx.compile_policy(_POLICY)
+    tools = lynx.ToolSet.from_functions(their_work)
+
+    async def run(steps: int) -> None:
+        kept: dict[str, Any] = {"store": TheirStore(), "run_id": "run"} if store else {}
+        result = await lynx.run_agent(
+            Script(lynx, steps),
+            "work",
+            tools=tools,
+            policy=policy,
+            budget=lynx.Budget(steps=None),
+            sinks=(lynx.noop_sink(),) if sinks else (),
+            **kept,
+        )
+        assert result.steps_taken == steps, result
+
+    return run
+
+
+async def timed(run: Run, steps: int) -> float:
+    """Give the CPU time of one step, in microseconds."""
+    gc.collect()
+    gc.disable()
+    try:
+        began = time.process_time()
+        await run(steps)
+        return (time.process_time() - began) / steps * 1e6
+    finally:
+        gc.enable()
+
+
+async def compared(one: Run, other: Run, steps: int, rounds: int) -> tuple[float, float]:
+    """Time two loops in turns, and give the median of each."""
+    pairs = [(await timed(one, steps), await timed(other, steps)) for _ in range(rounds)]
+    mine, theirs = zip(*pairs, strict=True)
+    return statistics.median(mine), statistics.median(theirs)
+
+
+async def measured(rounds: int, lengths: Sequence[int]) -> list[dict[str, Any]]:
+    """Measure each way to run, at each length."""
+    rows = []
+    for name, options in (
+        ("no sink, no store", {}),
+        ("a sink that does nothing", {"sinks": True}),
+        ("a store in memory", {"store": True}),
+    ):
+        one, other = our_run(**options), their_run(**options)
+        await compared(one, other, min(lengths), 2)
+        for steps in lengths:
+            mine, theirs = await compared(one, other, steps, rounds)
+            rows.append({"run": name, "steps": steps, "adjudge": mine, "lynx-agent": theirs})
+    return rows
+
+
+def shown(rows: Sequence[dict[str, Any]]) -> str:
+    """Write the measurements as a table."""
+    lines = [f"{'run':26} {'steps':>6} {'Adjudge':>9} {'lynx-agent':>11} {'ratio':>6}"]
+    for row in rows:
+        mine, theirs = row["adjudge"], row["lynx-agent"]
+        lines.append(
+            f"{row['run']:26} {row['steps']:>6} {mine:>9.1f} {theirs:>11.1f} {mine / theirs:>6.2f}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, and print what was found."""
+    parser = argparse.ArgumentParser(description="Time a step of the loop beside lynx-agent's.")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))
+    parser.add_argument("--json", metavar="FILE", help="put the figures there as well")
+    options = parser.parse_args(argv)
+    rows = asyncio.run(measured(options.rounds, options.lengths))
+    sys.stdout.write(shown(rows) + "\n")
+    if options.json:
+        Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,122 @@
+"""Runs one call of a run through the guard, and says what came of it.
+
+This is the loop's only way to a tool. It hands the model's words to `ToolGuard.check` and turns
+what comes back into what the model is told; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+from adjudge import (
+    GovernedCall,
+    Outcome,
+    ToolDef,
+    ToolDefinitionError,
+    ToolGuard,
+    ToolSet,
+    Verdict,
+    inline_executor,
+)
+from adjudge.integration import CallPlace
+from adjudge_runtime._answers import Answer
+from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
+from adjudge_runtime._desk import Desk
+from adjudge_runtime._schema import tool_schema
+from adjudge_runtime._scope import SCOPE, CallScope
+from adjudge_runtime._stops import Suspended
+from adjudge_runtime._uncertain import EXTRA, careful_executor
+from adjudge_runtime._values import ToolCall
+
+__all__ = ["CallTools", "GovernedCalls"]
+
+
+class CallTools(Protocol):
+    """All that the loop knows of tools."""
+
+    async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
+        """Run one call, if it may, and say what came of it.
+
+        `uncertain` says that its body may have run before.
+        """
+        ...
+
+    def tool(self, name: str) -> ToolDef | None:
+        """Give the tool of that name, if there is one."""
+        ...
+
+
+class GovernedCalls:
+    """The tools of one agent's loop, behind the guard."""
+
+    def __init__(self, desk: Desk, tools: ToolSet, *, agent: str | None) -> None:
+        self._desk = desk
+        self._tools = tools
+        self._agent = agent
+        nests = holds_agents(tools)
+        self._is_scoped = desk.journal.keeps or nests
+        self._is_placed = desk.records or desk.run is not None or nests
+        self._control_flow: tuple[type[BaseException], ...] = (Suspended,) if nests else ()
+        executor = desk.executor
+        held = tools
+        if executor is not None and self._is_scoped:
+            executor = claiming_executor(executor)
+        elif desk.journal.keeps:
+            held = claiming_tools(tools)
+        self._schemas = _schemas(tools)
+        guard = desk.guard.with_tools(held, executor=executor, schemas=self._schemas)
+        self._check = guard.check
+        self._retrying: ToolGuard | None = None
+
+    def tool(self, name: str) -> ToolDef | None:
+        """Give the tool of that name, if there is one."""
+        return self._tools.get(name) if name in self._tools else None
+
+    async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
+        """Run one call through the guard."""
+        if not self._is_scoped:
+            return Answer.of(await self._governed(call, uncertain=False))
+        scope = CallScope(self._desk, step, index, call, asyncio.get_running_loop())
+        token = SCOPE.set(scope)
+        try:
+            answer = Answer.of(await self._governed(call, uncertain=uncertain))
+        except Suspended:
+            answer = Answer("", Verdict.ALLOW.value, Outcome.SUSPENDED.value, ok=False, waits="")
+        finally:
+            SCOPE.reset(token)
+        answer.usage = scope.used
+        return answer
+
+    def _governed(self, call: ToolCall, *, uncertain: bool) -> Awaitable[GovernedCall]:
+        desk = self._desk
+        place = None
+        if self._is_placed:
+            place = CallPlace(
+                call.call_id, desk.run, self._agent, desk.parent or None, self._control_flow
+            )
+        check, extra = self._check, None
+        if uncertain:
+            check, extra = self._guard_of_retries().check, EXTRA
+        return check(call.tool, call.args, extra=extra, context=desk.context, place=place)
+
+    def _guard_of_retries(self) -> ToolGuard:
+        if self._retrying is None:
+            guard, executor = self._desk.guard, self._desk.executor
+            claiming = claiming_executor(inline_executor() if executor is None else executor)
+            careful = careful_executor(guard.policy, claiming, routes=executor is not None)
+            self._retrying = guard.with_tools(self._tools, executor=careful, schemas=self._schemas)
+        return self._retrying
+
+
+def _schemas(tools: ToolSet) -> dict[str, dict[str, Any]]:
+    """Give what a model is told of each tool, so that it is what is enforced."""
+    found = {}
+    for tool in tools:
+        try:
+            found[tool.name] = tool_schema(tool)
+        except ToolDefinitionError:
+            # No model of ours can be told of it; the names of its arguments are held to anyway.
+            continue
+    return found

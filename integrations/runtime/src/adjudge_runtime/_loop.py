@@ -1,0 +1,358 @@
+"""The loop: ask the agent, run what it proposes through the one door, tell it what came of that.
+
+Before each model call the budget and the kill switch are looked at. What happened in an earlier
+attempt is taken from the journal and neither asked nor run again. The loop knows no guard and no
+store: whatever runs a call (`CallTools`), keeps a journal and records events is handed to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from adjudge import RecordError
+from adjudge.errors import ArgumentsRefused
+from adjudge.integration import freeze_object
+from adjudge_runtime._answers import Answer, storable
+from adjudge_runtime._budgets import Meter
+from adjudge_runtime._calls import CallTools
+from adjudge_runtime._compressors import Compressor, applied
+from adjudge_runtime._conversation import Conversation
+from adjudge_runtime._journal import Journal, NoJournal
+from adjudge_runtime._making import proposed, said_by_agent, told_by_tool
+from adjudge_runtime._past import Kept, PastStep
+from adjudge_runtime._stops import Halt, Stop, said
+from adjudge_runtime._values import (
+    Agent,
+    AgentAction,
+    Budget,
+    FinalAnswer,
+    Message,
+    OnToken,
+    StreamingAgent,
+    ToolCall,
+    ToolCalls,
+    Usage,
+)
+
+__all__ = ["Loop", "Record"]
+
+Record = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+
+
+class Loop:
+    """One attempt at one run of an agent."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        task: str,
+        *,
+        calls: CallTools,
+        budget: Budget,
+        journal: Journal | NoJournal,
+        halt: Halt,
+        cancelled: Callable[[], str | None],
+        record: Record | None = None,
+        compressor: Compressor | None = None,
+        on_token: OnToken | None = None,
+        unanswered: frozenset[str] = frozenset(),
+        checks_cancel: bool = False,
+    ) -> None:
+        self._calls = calls
+        self._budget = budget
+        self._journal = journal
+        self._halt = halt
+        self._cancelled = cancelled
+        self._record = record
+        self._compressor = compressor
+        self._choose = _chooser(agent, on_token)
+        self._is_plain = compressor is None and not journal.keeps
+        self._unanswered = unanswered
+        self._checks_cancel = checks_cancel
+        self._conversation = Conversation([Message("user", task)])
+        self.meter = Meter(budget)
+
+    async def run(self) -> str:
+        """Run to the answer, and give it; raises `Stop` where there is none."""
+        step = 0
+        while True:
+            self._check_cancelled(at="step_boundary")
+            past = self._journal.step(step)
+            if past is None:
+                self.meter.check()
+                action = self._completed(await self._ask(), step)
+                if self._journal.keeps:
+                    await self._journal.decide(step, action)
+                if action.usage is not None:
+                    await self._count(action.usage, step)
+            else:
+                action = past.action
+                if action.usage is not None:
+                    self.meter.add(action.usage)
+            if isinstance(action, FinalAnswer):
+                await self._journal.finish(step, action.text)
+                return action.text
+            await self._carry_out(step, action, past)
+            self.meter.steps += 1
+            step += 1
+
+    # The model
+
+    async def _ask(self) -> AgentAction:
+        seconds = self._budget.step_timeout_seconds
+        try:
+            if seconds is None:
+                action: object = await self._choose(self._conversation)
+            else:
+                action = await self._next_action_within(seconds)
+        except Stop:
+            raise
+        except Exception as error:
+            raise Stop("agent_failed", f"agent.step raised: {said(error)}") from error
+        if isinstance(action, (ToolCall, ToolCalls, FinalAnswer)):
+            return action
+        raise Stop(
+            "agent_failed",
+            f"agent.step gave a {type(action).__name__}; it is to give a ToolCall, ToolCalls or "
+            "a FinalAnswer",
+        )
+
+    async def _next_action_within(self, seconds: float) -> object:
+        timer = asyncio.timeout(seconds)
+        try:
+            async with timer:
+                return await self._choose(self._conversation)
+        except TimeoutError as error:
+            if not timer.expired():
+                raise  # the agent's own
+            raise Stop("step_timeout", f"agent.step timed out after {seconds:g}s") from error
+
+    def _completed(self, action: AgentAction, step: int) -> AgentAction:
+        """Give an action with all that it must have: ids, a price, arguments that stay."""
+        if action.usage is not None:
+            action = replace(action, usage=self.meter.priced(action.usage))
+        if isinstance(action, FinalAnswer):
+            return action
+        try:
+            if isinstance(action, ToolCall):
+                return self._completed_call(action, f"step_{step}")
+            calls = tuple(
+                self._completed_call(call, f"step_{step}_{index}")
+                for index, call in enumerate(action.calls)
+            )
+        except ArgumentsRefused as error:
+            raise Stop("agent_failed", f"the journal cannot keep a proposal: {error}") from error
+        return replace(action, calls=calls)
+
+    def _completed_call(self, call: ToolCall, call_id: str) -> ToolCall:
+        args = call.args
+        if self._journal.keeps and not isinstance(args, str):
+            # What is put down is what is judged, whatever the agent does with its own object.
+            args = freeze_object(args)
+        made = proposed(call.tool, args, call.call_id or call_id)
+        return made if call.usage is None else replace(made, usage=call.usage)
+
+    async def _count(self, usage: Usage, step: int) -> None:
+        self.meter.add(usage)
+        if self._record is None:
+            return
+        total = self.meter.used
+        assert total is not None
+        await self.tell(
+            "step.usage",
+            {
+                "step": step,
+                **asdict(usage),
+                "total_input": total.input_tokens,
+                "total_output": total.output_tokens,
+            },
+        )
+
+    # Its calls
+
+    async def _carry_out(
+        self, step: int, action: ToolCall | ToolCalls, past: PastStep | None
+    ) -> None:
+        calls = (action,) if isinstance(action, ToolCall) else action.calls
+        for call in calls:
+            self.meter.propose(call, step)
+        told: list[str | None]
+        if len(calls) == 1:
+            told = [await self._one(step, 0, calls[0], past)]
+        else:
+            told = await self._side_by_side(step, calls, past)
+        if self._halt.stop is not None:
+            raise self._halt.stop
+        if None in told:
+            raise Stop("paused", "paused: approval is needed to go on", step=step)
+        self._remember(action, calls, told)
+
+    async def _side_by_side(
+        self, step: int, calls: Sequence[ToolCall], past: PastStep | None
+    ) -> list[str | None]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._caught(step, index, call, past))
+                for index, call in enumerate(calls)
+            ]
+        told = [task.result() for task in tasks]
+        for each in told:
+            if isinstance(each, Stop):
+                raise each
+        return [each for each in told if not isinstance(each, Stop)]
+
+    async def _caught(
+        self, step: int, index: int, call: ToolCall, past: PastStep | None
+    ) -> str | Stop | None:
+        """Leave the calls beside this one to come to their own ends."""
+        try:
+            return await self._one(step, index, call, past)
+        except Stop as stop:
+            return stop
+
+    async def _one(
+        self, step: int, index: int, call: ToolCall, past: PastStep | None
+    ) -> str | None:
+        """Give what the model is told of one call, None where it waits."""
+        uncertain = False
+        if past is not None:
+            kept = past.results.get(index)
+            if kept is not None:
+                return await self._replayed(step, kept)
+            if past.pending.get(index) in self._unanswered:
+                return None
+            uncertain = past.is_uncertain(index)
+        if uncertain:
+            await self.tell(
+                "step.uncertain",
+                {
+                    "step": step,
+                    "tool": call.tool,
+                    "call_id": call.call_id,
+                    "idempotency_key": self._journal.key(step, index, call),
+                },
+            )
+        if self._checks_cancel:
+            self._check_cancelled(at="pre_execute", step=step)
+        answer = await self._calls.run(step, index, call, uncertain=uncertain)
+        if self._is_plain and answer.outcome == "completed" and answer.usage is None:
+            return answer.message
+        return await self._settled(step, index, call, answer, uncertain=uncertain)
+
+    async def _replayed(self, step: int, kept: Kept) -> str:
+        if kept.usage is not None:
+            self.meter.add(kept.usage)
+        if kept.outcome == "denied":
+            self.meter.denials += 1
+        await self.tell(
+            "step.replayed",
+            {"step": step, "tool": kept.tool, "ok": kept.ok, "verdict": kept.verdict},
+        )
+        return kept.message
+
+    async def _settled(
+        self, step: int, index: int, call: ToolCall, answer: Answer, *, uncertain: bool
+    ) -> str | None:
+        """Put down what came of a call; one that was cancelled before its body is still to run."""
+        if self._halt.stop is not None:
+            raise self._halt.stop
+        if answer.code == "cancelled":
+            error = answer.error or "cancelled"
+            reason = error.removeprefix("cancelled").removeprefix(": ")
+            raise Stop("cancelled", error, reason=reason, at="pre_execute", step=step)
+        if answer.waits is not None:
+            if answer.waits:
+                await self._journal.leave(step, index, answer.waits)
+            return None
+        if answer.usage is not None:
+            self.meter.add(answer.usage)
+        if answer.outcome == "denied":
+            self.meter.denials += 1
+        if self._compressor is not None and answer.outcome == "completed":
+            await self._compress(step, call, answer)
+        if self._journal.keeps:
+            # What a tool said may be text that no store takes; the model reads what was kept.
+            answer.message = storable(answer.message)
+            kept = answer.kept(call.tool, uncertain_retry=uncertain)
+            await self._journal.keep(step, index, kept)
+        return answer.message
+
+    async def _compress(self, step: int, call: ToolCall, answer: Answer) -> None:
+        tool = self._calls.tool(call.tool)
+        assert tool is not None
+        assert self._compressor is not None
+        whole = answer.message
+        try:
+            answer.message = await applied(self._compressor, tool, whole)
+        except Exception as error:
+            await self.tell(
+                "step.compress_failed", {"step": step, "tool": call.tool, "error": said(error)}
+            )
+            return
+        if answer.message != whole:
+            await self.tell(
+                "step.compressed",
+                {
+                    "step": step,
+                    "tool": call.tool,
+                    "before_chars": len(whole),
+                    "after_chars": len(answer.message),
+                },
+            )
+
+    def _remember(
+        self,
+        action: ToolCall | ToolCalls,
+        calls: Sequence[ToolCall],
+        told: Sequence[str | None],
+    ) -> None:
+        if isinstance(action, ToolCall) and action.usage is None:
+            # What nearly every step comes to.
+            self._conversation = self._conversation.extended(
+                (said_by_agent("", (action,)), told_by_tool(told[0] or "", action))
+            )
+            return
+        text = action.text if isinstance(action, ToolCalls) else ""
+        plain = tuple(
+            call if call.usage is None else proposed(call.tool, call.args, call.call_id)
+            for call in calls
+        )
+        messages = [said_by_agent(text, plain)]
+        for call, answer in zip(calls, told, strict=True):
+            messages.append(told_by_tool(answer or "", call))
+        self._conversation = self._conversation.extended(messages)
+
+    # The rest of the world
+
+    def _check_cancelled(self, **where: object) -> None:
+        reason = self._cancelled()
+        if reason is not None:
+            error = f"cancelled: {reason}" if reason else "cancelled"
+            raise Stop("cancelled", error, reason=reason, **where)
+
+    async def tell(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Record an event of the run; a required sink that does not take it ends the run."""
+        if self._record is None:
+            return
+        try:
+            await self._record(kind, body)
+        except RecordError as error:
+            raise Stop("record_failed", f"the record failed: {said(error)}") from error
+
+
+def _chooser(agent: Agent, on_token: OnToken | None) -> Callable[[Conversation], Awaitable[object]]:
+    """Give the function that asks the agent what to do next."""
+    if on_token is None:
+        return agent.step
+    assert isinstance(agent, StreamingAgent)
+    return partial(_streamed, agent, on_token)
+
+
+def _streamed(
+    agent: StreamingAgent, on_token: OnToken, conversation: Conversation
+) -> Awaitable[AgentAction]:
+    return agent.stream(conversation, on_token)
