@@ -6,8 +6,9 @@ import asyncio
 import importlib.metadata
 import inspect
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -228,8 +229,17 @@ class RuntimeDriver(Driver[Host]):
         )
 
     def approve_natively(self, target: Host, saved: bytes) -> Outcome:
-        """Go on without anybody's answer: whoever holds the journal can do no more."""
-        return self._go_on(target, saved, None)
+        """Go on with a journal out of which somebody took that calls wait, and under which run."""
+        texts, ids = json.loads(saved)
+        kept: list[str] = []
+        seqs: Counter[str] = Counter()
+        for record in map(read_record, texts):
+            if record.kind != "action.pending":
+                body = {name: value for name, value in record.body.items() if name != "run"}
+                again = replace(record, seq=seqs[record.run_id], body=body)
+                kept.append(write_record(again))
+                seqs[record.run_id] += 1
+        return self._go_on(target, json.dumps([kept, ids]).encode(), None)
 
     def _go_on(self, target: Host, saved: bytes, answers: Mapping[str, Any] | None) -> Outcome:
         async def go_on() -> Outcome:
