@@ -20,6 +20,8 @@ POLICY = yaml.safe_load((DESK / "policy.yaml").read_text(encoding="utf-8"))
 RULES = [rule["id"] for rule in POLICY["rules"]]
 STARTS_OVER = {"crewai"}
 """The frameworks that cannot save a run, and go on by starting it again."""
+ENDS_ONCE = {"runtime"}
+"""The frameworks whose finished run gives its answer again, and asks no model."""
 
 
 @pytest.fixture
@@ -122,8 +124,10 @@ def test_a_granted_call_runs_once_in_the_second_process(framework: str, tmp_path
     assert len({first, second, third}) == 3
     assert "waits for a person: refunds over 500 are approved by finance" in started
     assert "the model was told: refunded 900.00 on order 7" in resumed
-    # A run that starts over is told again what happened, out of the ledger; any other is refused.
-    end = "refunded 900.00 on order 7" if framework in STARTS_OVER else "[denied] "
+    # A run that starts over is told again what happened, out of the ledger, and one that has ended
+    # is told nothing new; any other is refused.
+    tells = framework in STARTS_OVER | ENDS_ONCE
+    end = "refunded 900.00 on order 7" if tells else "[denied] "
     assert f"the model was told: {end}" in again
     assert resumed.count("action.completed") == again.count("action.completed") == 1
     assert "the record verifies" in again
