@@ -20,9 +20,11 @@ from ._tree import ROOT, Distribution, conformance, core, integrations
 
 STANDARD = frozenset(sys.stdlib_module_names)
 SEAM = frozenset({"adjudge", "adjudge.integration"})
-# The one integration that builds on another, through its front door and its seam: a LangGraph agent
-# is made of LangChain's parts. And the one that is for policies, not for calls.
+# Who builds on another integration, through its front door and its seam: DBOS runs the agents of
+# our own loop, and a LangGraph agent is made of LangChain's parts. And the one that is for
+# policies, not for calls.
 BUILDS_ON = {
+    "adjudge_dbos": {"adjudge_runtime"},
     "adjudge_langgraph": {"adjudge_langchain", "adjudge_langchain.integration"},
     "pytest_adjudge": {"adjudge.analysis"},
 }

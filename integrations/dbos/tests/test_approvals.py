@@ -97,3 +97,31 @@ def test_the_first_answer_counts(world: World) -> None:
 
     assert 1 == world.result("run")["denials"]
     assert [] == world.paid()
+
+
+def test_a_ledger_that_fails_for_a_while_ends_nothing(world: World) -> None:
+    """The run is tried again, and nothing is granted meanwhile."""
+    asked = ask(world)
+    world.workers[0].process.kill()
+    world.workers[0].ended()
+    answer(world.client, world.ledger, "run", {asked: GRANTED})
+    world.worker("heir", ledger_fails=1)
+    take_over(world.client, "one", queue="heir")
+
+    assert ("", 0) == (world.result("run")["code"], world.result("run")["denials"])
+    assert [1] == [count for _, count in world.paid()]
+
+
+def test_a_run_that_is_cancelled_while_it_waits_does_nothing_with_an_answer(world: World) -> None:
+    """The answer is kept, and is there when the run is resumed."""
+    asked = ask(world)
+    world.client.cancel_workflow("run")
+    answer(world.client, world.ledger, "run", {asked: GRANTED})
+    world.workers[0].tell("end")
+    assert 0 == world.workers[0].ended()
+    before = world.paid()
+    world.worker("two")
+    world.client.resume_workflow("run", queue_name="two")
+
+    assert ("paid 1", []) == (world.result("run")["final_answer"], before)
+    assert [1] == [count for _, count in world.paid()]

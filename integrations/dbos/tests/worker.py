@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 import psycopg
 from dbos import DBOS
 
-from adjudge import CancelToken, StepRecord, StoreError, ToolSet, compile_policy, tool
+from adjudge import CancelToken, LedgerError, StepRecord, StoreError, ToolSet, compile_policy, tool
+from adjudge.integration import LedgerEntry
 from adjudge_dbos import AgentSetup, GovernedRuns, RunOrder
 from adjudge_postgres import PostgresLedger, PostgresRunStore
 from adjudge_runtime import Budget, FinalAnswer, Message, ToolCall, current_idempotency_key
@@ -65,6 +66,19 @@ class Watched(PostgresRunStore):
         self.boundaries.cross(f"before {record.run_id} {record.kind}")
         await super().append(record)
         self.boundaries.cross(f"after {record.run_id} {record.kind}")
+
+
+class Failing(PostgresLedger):
+    """A ledger that cannot read its runs for a while."""
+
+    fails = 0
+
+    def of_run(self, run: str) -> tuple[LedgerEntry, ...]:
+        """Give the entries of a run."""
+        if self.fails:
+            self.fails -= 1
+            raise LedgerError("the ledger is not to be had")
+        return super().of_run(run)
 
 
 class Payer:
@@ -135,10 +149,12 @@ def main() -> None:
         raise RuntimeError("the agent's model is not to be had")
 
     agents = {"payer": payer, "asker": payer, "broken": broken}
+    ledger = Failing(url, schema=schema)
+    ledger.fails = settings.get("ledger_fails", 0)
     GovernedRuns(
         agents,
         store=store,
-        ledger=PostgresLedger(url, schema=schema),
+        ledger=ledger,
         watch_seconds=settings.get("watch_seconds", 0.1),
         store_attempts=3,
     )

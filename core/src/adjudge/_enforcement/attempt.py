@@ -45,7 +45,7 @@ __all__ = [
 
 _MOST_KEPT = 256
 # Written once: to join two texts makes another one, whose hash has to be found anew.
-_TERMINAL = {outcome: f"action.{outcome}" for outcome in Outcome}
+_TERMINAL = MappingProxyType({outcome: f"action.{outcome}" for outcome in Outcome})
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Effect, Any, T]

@@ -21,6 +21,7 @@ from adjudge import (
     Cancelled,
     CancelToken,
     Ledger,
+    LedgerError,
     RunStore,
     StepRecord,
     StoreError,
@@ -57,7 +58,7 @@ class GovernedRuns:
     the journals and `ledger` the approvals; both have to be durable, and the same for all workers
     and desks. `watch_seconds` is how often an attempt looks whether its workflow was cancelled or
     given to another worker; `store_attempts` how often in direct succession a run is tried on a
-    store that fails, with longer and longer waits between, before it ends with the code
+    store or a ledger that fails, with longer and longer waits between, before it ends with the code
     `store_failed`. Raises `TypeError` or `ValueError` for what cannot be used.
 
     The workflow gives a JSON object with the fields of `RunResult` but `pending`, and `run_id`,
@@ -146,6 +147,8 @@ class GovernedRuns:
                 shadows=setup.shadows,
                 context=setup.context,
             )
+        except LedgerError as error:
+            return _failed(order.run_id, "store_failed", f"the ledger cannot be used: {error}")
         except (TypeError, ValueError) as error:
             # Nothing has run: these are about what the worker or the order asked for.
             return _failed(order.run_id, "setup_failed", f"{type(error).__name__}: {error}")

@@ -82,13 +82,13 @@ class Journal:
     async def begin(self, task: str, bundle_id: str, ledger_run: str | None) -> None:
         """Put down that an attempt begins; who comes second is superseded here."""
         past = self.past
+        body: dict[str, Any] = {"bundle_id": bundle_id}
+        if ledger_run is not None:
+            body["run"] = ledger_run
         if past.records == 0:
-            body: dict[str, Any] = {"task": task, "bundle_id": bundle_id}
-            if ledger_run is not None:
-                body["run"] = ledger_run
-            await self._append("run.started", body)
+            await self._append("run.started", {"task": task, **body})
         else:
-            await self._append("run.resumed", {"records": past.records, "bundle_id": bundle_id})
+            await self._append("run.resumed", {"records": past.records, **body})
 
     async def decide(self, step: int, action: AgentAction) -> None:
         """Put down what the agent chose, before any of it runs."""

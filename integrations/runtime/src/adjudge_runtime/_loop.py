@@ -13,8 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from adjudge import RecordError
-from adjudge.errors import ArgumentsRefused
+from adjudge import ArgumentsRefused, RecordError
 from adjudge.integration import freeze_object
 from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._budgets import Meter

@@ -95,16 +95,15 @@ def read_past(records: Sequence[StepRecord]) -> Past:
 
 
 def _started(past: Past, body: Mapping[str, Any]) -> None:
-    past.attempts = 1
     past.task = str(body["task"])
-    past.bundle_id = str(body["bundle_id"])
-    run = body.get("run")
-    past.ledger_run = None if run is None else str(run)
+    _begun(past, body)
 
 
-def _resumed(past: Past, body: Mapping[str, Any]) -> None:
+def _begun(past: Past, body: Mapping[str, Any]) -> None:
     past.attempts += 1
     past.bundle_id = str(body["bundle_id"])
+    if "run" in body:
+        past.ledger_run = str(body["run"])
 
 
 def _decided(past: Past, body: Mapping[str, Any]) -> None:
@@ -171,7 +170,7 @@ def _index(body: Mapping[str, Any]) -> int:
 
 _READERS = {
     "run.started": _started,
-    "run.resumed": _resumed,
+    "run.resumed": _begun,
     "model.output": _decided,
     "action.intent": _intended,
     "action.pending": _left_pending,

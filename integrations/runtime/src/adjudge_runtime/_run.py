@@ -16,6 +16,7 @@ from adjudge import (
     Cancelled,
     Executor,
     LayeredPolicyBundle,
+    LedgerError,
     PolicyBundle,
     Principal,
     Redactor,
@@ -66,13 +67,15 @@ async def run_agent(
 ) -> RunResult:
     """Run an agent on a task, each of its tool calls governed, until it answers or has to stop.
 
-    Give `policy`, with all that a `ToolGuard` of it takes, or a `guard` that has that already;
-    a guard of the caller's keeps its own kill switch for bodies, and `cancel` is then read before
-    each call. With `store` and `run_id` the run outlives its process: called again it goes on at
-    the first step that is incomplete, without asking the model or running a call again, and a run
-    that is finished gives its answer again for ever. `on_approval=pause_approval(ledger)` makes
-    the run stop with code `paused`; the same call with `answers`, by the ids of what is pending,
-    goes on. `on_token` is told what a `StreamingAgent` writes while it writes.
+    Give `policy`, with all that a `ToolGuard` of it takes, or a `guard` that has that already. A
+    guard of the caller's keeps its own kill switch for bodies, and `cancel` is then read before
+    each call; `executor` runs the bodies of `tools`, and a guard's own those of its own tools.
+
+    With `store` and `run_id` the run outlives its process: called again it goes on at the first
+    step that is incomplete, without asking the model or running a call again, and a run that is
+    finished gives its answer again for ever. `on_approval=pause_approval(ledger)` makes the run
+    stop with code `paused`; the same call with `answers`, by the ids of what is pending, goes on.
+    `on_token` is told what a `StreamingAgent` writes while it writes.
 
     How a run ends is a value (`RunResult.code`), whatever fails. Raised are only what is wrong
     with the arguments (`TypeError`, `ValueError`, `GovernError`, and `AnswerError` for answers to
@@ -101,15 +104,11 @@ async def run_agent(
             "There are answers, but no run that pauses; give on_approval=pause_approval(ledger)."
         )
     halt = Halt()
-    journal: Journal | NoJournal = NoJournal()
-    if store is not None and run_id is not None:
-        try:
-            journal = await open_journal(store, run_id, halt)
-        except Stop as stop:
-            return RunResult(
-                guard.correlation_id, guard.policy.id, error=stop.error, code=stop.code
-            )
-        _check_task(journal, task)
+    try:
+        journal = await _journal_of(store, run_id, task, halt)
+        run = await _governed_run(guard, journal, answers)
+    except Stop as stop:
+        return RunResult(guard.correlation_id, guard.policy.id, error=stop.error, code=stop.code)
     desk = Desk(
         guard=guard,
         journal=journal,
@@ -117,7 +116,7 @@ async def run_agent(
         cancelled=_reader(cancel),
         executor=executor,
         context=context,
-        run=await _governed_run(guard, journal, answers),
+        run=run,
         records=not own or bool(given["sinks"]),
         checks_cancel=not own and cancel is not None,
     )
@@ -207,13 +206,20 @@ def _check_pausing(guard: ToolGuard, store: RunStore | None) -> None:
     warn_unless_durable(guard.ledger)
 
 
-def _check_task(journal: Journal, task: str) -> None:
+async def _journal_of(
+    store: RunStore | None, run_id: str | None, task: str, halt: Halt
+) -> Journal | NoJournal:
+    """Give the journal of a run, and hold the run to the task that it was begun with."""
+    if store is None or run_id is None:
+        return NoJournal()
+    journal = await open_journal(store, run_id, halt)
     past = journal.past
     if past.records and past.task != task:
         raise ValueError(
             f"The run {past.run_id!r} was begun with the task {past.task!r}; go on with that, "
             "or give another run_id."
         )
+    return journal
 
 
 async def _governed_run(
@@ -224,7 +230,10 @@ async def _governed_run(
         return None
     past = journal.past
     if past.ledger_run is not None and not past.is_finished:
-        return await guard.reopen(answers or {}, run=past.ledger_run)
+        try:
+            return await guard.reopen(answers or {}, run=past.ledger_run)
+        except LedgerError as error:
+            raise Stop("ledger_failed", f"the ledger failed: {said(error)}") from error
     if answers and not past.is_finished:
         raise ValueError(
             "There are answers, but the run has not paused; leave answers= out where it begins."

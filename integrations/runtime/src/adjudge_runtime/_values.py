@@ -250,7 +250,8 @@ class RunResult:
 
     `error` says in words why there is no `final_answer`, `code` in one word that is stable: empty
     where the run finished, else `budget_exhausted`, `repeated_call`, `step_timeout`, `cancelled`,
-    `agent_failed`, `budget_failed`, `superseded`, `store_failed`, `record_failed` or `paused`.
+    `agent_failed`, `budget_failed`, `superseded`, `store_failed`, `ledger_failed`, `record_failed`
+    or `paused`.
     `steps_taken` counts the model calls that led to calls of tools, `usage` is the sum of what they
     said they used, None where none said anything, and `denials` counts the calls that were denied;
     all three include earlier attempts. `pending` are the calls that a paused run waits for.

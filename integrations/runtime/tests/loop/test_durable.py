@@ -221,6 +221,22 @@ class TestGoingOn:
         with pytest.raises(ValueError, match="task"):
             await world.run(Script(DONE), store=store, **KEPT)
 
+    async def test_a_journal_is_read_once(self, world):
+        """Going on costs one reading, however many steps there were."""
+        records = await journal_of(*(call("echo"),) * 10, DONE)
+        read = []
+
+        class Counting(DyingStore):
+            async def load(self, run_id):
+                read.append(run_id)
+                return await super().load(run_id)
+
+        await world.run(
+            Script(*(call("echo"),) * 10, DONE), store=Counting(records[:20], 99), **KEPT
+        )
+
+        assert ["r"] == read
+
     async def test_over_a_file_it_goes_on(self, world, tmp_path):
         """A store on the disk gives back what the run needs, in another store object."""
         store = SQLiteRunStore(tmp_path / "runs.db")

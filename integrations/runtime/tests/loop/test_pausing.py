@@ -8,6 +8,7 @@ from adjudge import (
     AnswerError,
     ApprovalDecision,
     CancelToken,
+    LedgerError,
     MemoryRunStore,
     SQLiteLedger,
     SQLiteRunStore,
@@ -166,6 +167,35 @@ class TestPausing:
 
         assert [("pay", 1)] == desk.world.ran
         assert {"", "superseded"} == {result.code for result in results}
+
+    async def test_a_run_that_began_without_pausing_may_pause_later(self, desk):
+        """A run that is resumed under a ledger pauses, and goes on with the answer."""
+        await desk.run(Script(*PAY), on_approval=None, budget=Budget(steps=0))
+        paused = await desk.run(Script(*PAY))
+
+        result = await desk.run(Script(*PAY), answers={paused.pending[0].id: YES})
+
+        assert ("done", [("pay", 1)]) == (result.final_answer, desk.world.ran)
+
+    async def test_a_ledger_that_fails_runs_nothing(self, desk):
+        """Without its ledger a paused run does not go on."""
+        paused = await desk.run(Script(*PAY))
+
+        class Broken(SQLiteLedger):
+            def get(self, id):
+                raise LedgerError("gone")
+
+            of_run = get
+
+        ledger = Broken(desk.folder / "ledger.db")
+        result = await desk.run(
+            Script(*PAY),
+            on_approval=pause_approval(ledger),
+            answers={paused.pending[0].id: YES},
+        )
+        ledger.close()
+
+        assert ("ledger_failed", []) == (result.code, desk.world.ran)
 
     async def test_the_journal_says_who_waits(self, desk):
         """A view of the run shows the call as pending."""

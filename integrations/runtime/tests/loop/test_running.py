@@ -212,6 +212,15 @@ class TestAgents:
             result.error,
         )
 
+    async def test_an_exception_that_says_nothing_is_named(self, world):
+        """An exception whose text cannot be had ends the run as any."""
+
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no")
+
+        assert "agent.step raised: Mute" == (await world.run(Script(Mute()))).error
+
     async def test_its_own_time_out_is_no_other(self, world):
         """A TimeoutError of the agent's own is not taken for the budget's."""
         result = await world.run(
@@ -426,6 +435,23 @@ class TestEvents:
         assert [{"reason": "agent.step raised: ValueError: x", "code": "agent_failed"}] == (
             world.bodies("run.failed")
         )
+
+    async def test_are_redacted(self, world):
+        """A run's own events go through the redactor as those of its calls do."""
+        await world.run(Script(DONE), redact=lambda body: {"hidden": True})
+
+        assert {True} == {event.body["hidden"] for event in world.sink.events}
+
+    async def test_a_redactor_that_fails_shows_nothing(self, world):
+        """What could not be redacted is not recorded, and the run goes on."""
+
+        def broken(body):
+            raise ValueError(body)
+
+        result = await world.run(Script(call("echo"), DONE), redact=broken)
+
+        assert "done" == result.final_answer
+        assert "the task" not in repr(world.sink.events)
 
     async def test_a_required_sink_that_fails_stops_the_run(self, world):
         """Where a required sink takes nothing, nothing runs (law 4)."""
