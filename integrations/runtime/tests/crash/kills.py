@@ -1,6 +1,6 @@
 """Kills workers in the middle of their runs, goes on with the runs, and counts what happened.
 
-    python integrations/runtime/tests/crash/kills.py --kills 500 [--workers 2] [--store URL]
+    python integrations/runtime/tests/crash/kills.py --kills 500 [--workers 2] [--store postgres]
 
 kills at boundaries (each once before any comes twice) and at random moments from outside, one to
 three times a run. `--boundaries` kills once at each boundary instead, also while a lost call is
@@ -12,6 +12,7 @@ or did not happen and nobody said so.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -23,6 +24,9 @@ from pathlib import Path
 from audit import Figures, doers, prepare
 from processes import UNHARMED, Fate, attempt
 from workers import POLICIES, Place
+
+_SERVERS = {"postgres": "ADJUDGE_POSTGRES_URL", "redis": "ADJUDGE_REDIS_URL"}
+"""The variables in which `.ci/postgres` and `.ci/redis` name their servers."""
 
 SETTLING = "before effect inner"
 """Where a worker dies so that the next one finds a call that was lost, in the nested run."""
@@ -143,10 +147,7 @@ def main(options: argparse.Namespace) -> int:
     """Kill, say what was found, and give the exit code."""
     began = shown = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="adjudge-kills-") as folder:
-        store = options.store
-        if store == "sqlite":
-            store = str(Path(folder, "runs.db"))
-        place = Place(Path(folder), store, options.policy)
+        place = Place(Path(folder), _store_of(options.store, folder), options.policy)
         assert place.opens, "imported here, and opened by the workers alone"
         prepare(place)
         killer = Killer(place, workers=options.workers, seed=options.seed)
@@ -169,6 +170,13 @@ def main(options: argparse.Namespace) -> int:
     return 0 if figures.is_good else 1
 
 
+def _store_of(named: str, folder: str) -> str:
+    if named == "sqlite":
+        return str(Path(folder, "runs.db"))
+    variable = _SERVERS.get(named)
+    return named if variable is None else os.environ[variable]
+
+
 def options_of(arguments: list[str]) -> argparse.Namespace:
     """Read a command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -176,7 +184,9 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--boundaries", action="store_true", help="kill once at each boundary")
     parser.add_argument("--races", type=int, default=0, help="how many races, in place of kills")
     parser.add_argument("--workers", type=int, default=1, help="how many at once on one run")
-    parser.add_argument("--store", default="sqlite", help="sqlite, or the URL of a server")
+    parser.add_argument(
+        "--store", default="sqlite", help="sqlite, postgres, redis or the URL of a server"
+    )
     parser.add_argument("--policy", choices=POLICIES, default="deny", help="on uncertain calls")
     parser.add_argument("--seed", type=int, default=17)
     return parser.parse_args(arguments)

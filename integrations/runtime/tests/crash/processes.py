@@ -108,9 +108,7 @@ def attempt(place, run_id, fates, *, meets=False, tries=1):
     """Have a worker for each fate go on with the run at once; give what each told, or None."""
     meeting = Meeting() if meets else None
     began = time.monotonic()
-    workers = [
-        Worker.start(place, run_id, fate, meeting=meeting, tries=tries) for fate in fates
-    ]
+    workers = [Worker.start(place, run_id, fate, meeting=meeting, tries=tries) for fate in fates]
     if meeting is not None:
         meeting.let_go(len(workers))
         began = time.monotonic()

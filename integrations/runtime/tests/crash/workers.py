@@ -209,9 +209,7 @@ def work(place, run_id, *, kill_at=None, meet=None, tries=1):
 
     async def attempt():
         kept = MortalStore(store, run_id, boundaries, meet)
-        return await run_agent(
-            agent, "work", tools=tools, policy=policy, store=kept, run_id=run_id
-        )
+        return await run_agent(agent, "work", tools=tools, policy=policy, store=kept, run_id=run_id)
 
     async def attempts():
         superseded = 0

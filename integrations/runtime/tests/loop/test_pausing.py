@@ -365,7 +365,7 @@ class TestNestedAgents:
             _, tools = asking(world)
             result = await world.run(Script(*ASK), tools=tools, store=dying, run_id="r", **grant)
 
-            assert "done" == result.final_answer
+            assert ("done", Usage(5, 6)) == (result.final_answer, result.usage)
             assert len(set(world.ran)) == len(world.ran)
             assert 2 - uncertain <= len(world.ran)
 
