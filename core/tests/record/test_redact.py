@@ -436,8 +436,8 @@ def test_a_redactor_keeps_no_secret_and_nothing_without_a_bound():
     assert "S3CRET" not in str(kept)
     assert "x" * 2000 not in str(kept)
     assert "y" * 2000 not in str(kept)
-    assert 0 < len(redact._starts) <= 4096
-    assert 0 < len(redact._texts_shown) <= 4096
+    assert 0 < len(redact._plain._starts) <= 4096
+    assert 0 < len(redact._plain._texts) <= 4096
 
 
 @pytest.mark.parametrize(

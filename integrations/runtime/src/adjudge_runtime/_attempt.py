@@ -15,6 +15,7 @@ from adjudge_runtime._budgets import Meter, described_budget, is_unbounded
 from adjudge_runtime._calls import GovernedCalls
 from adjudge_runtime._compressors import Compressor
 from adjudge_runtime._desk import Desk
+from adjudge_runtime._journal import Journal, NoJournal
 from adjudge_runtime._loop import Loop
 from adjudge_runtime._past import Past
 from adjudge_runtime._stops import Stop, said
@@ -36,6 +37,7 @@ class Attempt:
     """All that one attempt at a run of an agent needs."""
 
     desk: Desk
+    journal: Journal | NoJournal
     agent: Agent
     task: str
     tools: ToolSet
@@ -47,12 +49,11 @@ class Attempt:
 
     async def carry_out(self) -> RunResult:
         """Go on with the run from where its journal ends."""
-        desk = self.desk
         loop = self._loop()
         try:
             await self._begin(loop)
-            if desk.journal.past.is_finished:
-                answer = self._answer_again(loop.meter, desk.journal.past)
+            if self.journal.past.is_finished:
+                answer = self._answer_again(loop.meter, self.journal.past)
             else:
                 answer = await loop.run()
         except Stop as stop:
@@ -67,7 +68,7 @@ class Attempt:
             self.task,
             calls=GovernedCalls(desk, self.tools, agent=name_of(self.agent)),
             budget=self.budget,
-            journal=desk.journal,
+            journal=self.journal,
             halt=desk.halt,
             cancelled=desk.cancelled,
             record=desk.guard.record_event if desk.records else None,
@@ -79,7 +80,7 @@ class Attempt:
 
     async def _begin(self, loop: Loop) -> None:
         desk = self.desk
-        past, bundle = desk.journal.past, desk.guard.policy.id
+        past, bundle = self.journal.past, desk.guard.policy.id
         if desk.records:
             name = name_of(self.agent)
             about = {"agent": name} if name is not None else {}
@@ -96,7 +97,7 @@ class Attempt:
                 "run.bundle_changed",
                 {"journaled_bundle_id": past.bundle_id, "current_bundle_id": bundle},
             )
-        await desk.journal.begin(self.task, bundle, None if desk.run is None else desk.run.id)
+        await self.journal.begin(self.task, bundle, None if desk.run is None else desk.run.id)
         if past.records:
             await loop.tell("run.resumed", {"records": past.records, "attempt": past.attempts + 1})
 
@@ -115,7 +116,7 @@ class Attempt:
 
     def _answered(self, answer: str, meter: Meter) -> dict[str, Any]:
         body: dict[str, Any] = {"final_answer": answer}
-        if self.desk.journal.past.is_finished:
+        if self.journal.past.is_finished:
             body["replayed"] = True
         elif meter.used is not None:
             used = meter.used

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -12,8 +12,30 @@ if TYPE_CHECKING:
     from adjudge.integration import GovernedRun
     from adjudge_runtime._journal import Journal, NoJournal
     from adjudge_runtime._stops import Halt
+    from adjudge_runtime._values import ToolCall
 
-__all__ = ["Desk"]
+__all__ = ["CallJournal", "Desk"]
+
+
+class CallJournal(Protocol):
+    """What a call needs of the journal of its run."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is put down."""
+        ...
+
+    def key(self, step: int, index: int, call: ToolCall) -> str | None:
+        """Give the key under which the call is the same in every attempt; None where nothing is."""
+        ...
+
+    async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
+        """Put down that a body is about to start; raises `Stop` where it may not."""
+        ...
+
+    async def nested(self, name: str) -> NoJournal | Journal:
+        """Give the journal of an agent inside of the call's body."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +48,7 @@ class Desk:
     """
 
     guard: ToolGuard
-    journal: Journal | NoJournal
+    journal: CallJournal
     halt: Halt
     cancelled: Callable[[], str | None]
     executor: Executor | None = None

@@ -88,13 +88,10 @@ class _Body(AgentBody):
     async def _attempt(self, task: str, scope: CallScope) -> RunResult:
         outer = scope.desk
         call_id = scope.call.call_id
-        desk = replace(
-            outer,
-            journal=await outer.journal.nested(f"{scope.step}.{scope.index}"),
-            parent=f"{outer.parent}/{call_id}",
-        )
+        journal = await outer.journal.nested(f"{scope.step}.{scope.index}")
+        desk = replace(outer, journal=journal, parent=f"{outer.parent}/{call_id}")
         about = {"parent": desk.parent}
         attempt = Attempt(
-            desk, self.agent, task, self.tools, self.budget, self.compressor, about=about
+            desk, journal, self.agent, task, self.tools, self.budget, self.compressor, about=about
         )
         return await attempt.carry_out()

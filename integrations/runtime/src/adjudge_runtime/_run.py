@@ -123,7 +123,7 @@ async def run_agent(
     about = {"principal_id": principal.id, "environment": environment} if own else {}
     if run_id is not None:
         about["run_id"] = run_id
-    attempt = Attempt(desk, agent, task, tools, budget, compressor, on_token, about)
+    attempt = Attempt(desk, journal, agent, task, tools, budget, compressor, on_token, about)
     try:
         return await attempt.carry_out()
     except BaseException:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 
@@ -47,10 +48,17 @@ class Figures:
             self.wrong.append(f"{run_id} ended as {ended['code']}: {ended['error']}")
             return
         rows, told = rows_of(place, run_id), told_of(ended["answer"])
+        for key, count in Counter(key for keys in rows.values() for key in keys).items():
+            claims = ended["claims"].get(key, 0)
+            if count > claims:
+                self.wrong.append(f"{run_id}: {count} bodies ran on {claims} claims of {key}")
         for name in EFFECTS:
             found = rows.pop(name, [])
             self.expected += 1
-            self._judge_effect(run_id, name, found, ended["lost"].get(name), told.get(name))
+            ran_again = ended["lost"].get(name)
+            if ran_again and place.policy != "again":
+                self.wrong.append(f"{run_id}: {name} ran again, which nobody permitted")
+            self._judge_effect(run_id, name, found, ran_again, told.get(name))
         if rows:
             self.wrong.append(f"{run_id}: {sorted(rows)} happened, which the policy denies")
         if not str(told.get("erase")).startswith("[denied]"):
@@ -61,7 +69,7 @@ class Figures:
         is_lost = ran_again is False
         if (told == f"{name} done") is is_lost:
             self.wrong.append(f"{run_id}: of {name} (lost: {is_lost}) the model was told {told!r}")
-        if ran_again and 1 <= len(keys) <= 2 and len(set(keys)) == 1:
+        if ran_again and len(set(keys)) == 1:
             self.permitted_again += 1
         elif len(keys) > 1:
             self.twice += 1

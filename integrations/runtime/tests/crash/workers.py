@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -225,7 +226,7 @@ def work(place, run_id, *, kill_at=None, meet=None, tries=1):
             "answer": result.final_answer,
             "superseded": superseded + (result.code == "superseded"),
             "passed": boundaries.passed,
-            "lost": await settled(store, run_id) if result.code == "" else {},
+            **(await settled(store, run_id) if result.code == "" else {}),
         }
 
     try:
@@ -235,11 +236,18 @@ def work(place, run_id, *, kill_at=None, meet=None, tries=1):
 
 
 async def settled(store, run_id):
-    """Give the effects that the journal calls uncertain, each with whether it ran again."""
-    views = [replay(await store.load(each)) for each in (run_id, run_id + NESTED)]
-    return {
+    """Give whether each effect that was lost ran again, and how often each key was claimed."""
+    journals = [await store.load(each) for each in (run_id, run_id + NESTED)]
+    lost = {
         step.args["name"]: step.ok
-        for view in views
-        for step in view.steps
+        for records in journals
+        for step in replay(records).steps
         if step.resolved_uncertain
     }
+    claims = Counter(
+        record.idempotency_key
+        for records in journals
+        for record in records
+        if record.kind == "action.intent"
+    )
+    return {"lost": lost, "claims": claims}
