@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from adjudge._arguments.plain_schema import kinds_of, plainly_fits
 from adjudge._arguments.proposal import Admitted, InvalidArguments, fitted, read_arguments
 from adjudge._enforcement.effects import Execute
 from adjudge._enforcement.settings import Settings
@@ -72,6 +73,7 @@ class ToolDoor:
         self.signature = signature
         self.executor = executor
         self.schema = schema
+        self.kinds = None if schema is None else kinds_of(schema)
         self.tool = definition.name
         self.declared = definition.metadata
         self.shadow = definition.shadow_fn
@@ -92,7 +94,11 @@ class ToolDoor:
             sent = freeze_object(arguments)
         else:
             sent = read_arguments(arguments)
-        whole = self.schema is None and sent.keys() == self.signature.names
+        if self.schema is not None:
+            fits = self.kinds is not None and plainly_fits(sent, self.kinds)
+        else:
+            fits = True
+        whole = fits and sent.keys() == self.signature.names
         args = sent if whole else self.complete(sent)
         return Admitted(args, None if args is sent else frozenset(sent))
 

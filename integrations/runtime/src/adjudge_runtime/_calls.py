@@ -24,7 +24,6 @@ from adjudge.integration import CallPlace
 from adjudge_runtime._answers import Answer
 from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
 from adjudge_runtime._desk import Desk
-from adjudge_runtime._fitting import kinds_of, plainly_fits
 from adjudge_runtime._schema import tool_schema
 from adjudge_runtime._scope import SCOPE, CallScope
 from adjudge_runtime._stops import Suspended
@@ -69,8 +68,6 @@ class GovernedCalls:
         self._schemas = _schemas(tools)
         guard = desk.guard.with_tools(held, executor=executor, schemas=self._schemas)
         self._check = guard.check
-        self._kinds = {name: kinds_of(schema) for name, schema in self._schemas.items()}
-        self._check_as_it_is = desk.guard.with_tools(held, executor=executor).check
         self._retrying: ToolGuard | None = None
 
     def tool(self, name: str) -> ToolDef | None:
@@ -102,8 +99,6 @@ class GovernedCalls:
         extra = None
         if uncertain:
             check, extra = self._guard_of_retries().check, EXTRA
-        elif plainly_fits(call, self._kinds.get(call.tool)):
-            check = self._check_as_it_is
         else:
             check = self._check
         return check(call.tool, call.args, extra=extra, context=desk.context, place=place)

@@ -62,7 +62,9 @@ class Figures:
         if rows:
             self.wrong.append(f"{run_id}: {sorted(rows)} happened, which the policy denies")
         if not str(told.get("erase")).startswith("[denied]"):
-            self.wrong.append(f"{run_id}: of what was denied the model was told {told['erase']!r}")
+            self.wrong.append(
+                f"{run_id}: of what was denied the model was told {told.get('erase')!r}"
+            )
 
     def _judge_effect(self, run_id, name, keys, ran_again, told) -> None:
         """Count one effect: by its rows' keys, and by whether it ran again after it was lost."""
@@ -115,4 +117,6 @@ def _rows(place, run_id: str):
 def told_of(answer: str) -> dict[str, str]:
     """Give what the models of a run were told of each effect."""
     told = json.loads(answer)
-    return told | json.loads(told.pop("helper"))
+    nested = told.pop("helper", "")
+    # An agent inside of a tool that ended without an answer was told nothing that we know of.
+    return told | (json.loads(nested) if nested.startswith("{") else {})

@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Worker:
     @classmethod
     def start(cls, place, run_id, fate, *, meeting=None, tries=1):
         """Fork a worker."""
+        assert 1 == threading.active_count(), "a fork would leave the locks of threads locked"
         told, tell = os.pipe()
         pid = os.fork()
         if pid:

@@ -3,13 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import ToolDef
+from adjudge._arguments.plain_schema import kinds_of, plainly_fits
 from adjudge.integration import freeze_object, normalise
-from adjudge_runtime import ToolCall
-from adjudge_runtime._fitting import kinds_of, plainly_fits
-from adjudge_runtime._schema import tool_schema
-
-from .scripted import DONE, Script, call
 
 TYPES = {"s": "string", "i": "integer", "n": "number", "b": "boolean"}
 VALUES = st.one_of(
@@ -39,7 +34,7 @@ def schemas(draw):
 @given(schemas(), st.dictionaries(st.sampled_from("sinbx"), VALUES))
 def test_what_is_taken_as_it_is_is_what_the_schema_gives(schema, args):
     """Whatever needs no look would come out of the schema unchanged, types included."""
-    if not plainly_fits(ToolCall("t", args), kinds_of(schema)):
+    if not plainly_fits(args, kinds_of(schema)):
         return
     found = normalise(schema, freeze_object(args))
 
@@ -49,34 +44,31 @@ def test_what_is_taken_as_it_is_is_what_the_schema_gives(schema, args):
 
 
 def test_a_schema_that_says_more_needs_a_look():
-    """An enumeration, a nested object and a function that takes anything are the guard's."""
+    """An enumeration, a list and a schema that takes anything are held against the arguments."""
 
-    def plain(a: str, b: int = 3) -> None:
-        pass
+    def made(**properties):
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [],
+            "additionalProperties": False,
+        }
 
-    def nested(a: list[str]) -> None:
-        pass
+    text, number = {"type": "string"}, {"type": "integer", "default": 3}
 
-    def anything(a: str, **rest: object) -> None:
-        pass
-
-    kinds = [kinds_of(tool_schema(ToolDef("t", "", each))) for each in (plain, nested)]
-
-    assert [{"a": str, "b": int}, None] == kinds
+    assert {"a": str, "b": int} == kinds_of(made(a=text, b=number))
+    assert {} == kinds_of(made())
+    assert kinds_of(made(a={"type": "array"})) is None
+    assert kinds_of(made(a={**text, "enum": ["x"]})) is None
     assert kinds_of({"type": "object"}) is None
-    assert kinds_of(tool_schema(ToolDef("t", "", lambda: None))) == {}
-    assert not plainly_fits(ToolCall("t", {"a": "x"}), kinds[0])
-    assert not plainly_fits(ToolCall("t", '{"a": "x", "b": 1}'), kinds[0])
-    assert plainly_fits(ToolCall("t", {"a": "x", "b": 1}), kinds[0])
-    assert not plainly_fits(ToolCall("t", {"a": "x", "b": True}), kinds[0])
+    assert kinds_of({**made(a=text), "additionalProperties": True}) is None
 
 
-async def test_both_ways_lead_to_the_same(world):
-    """The same call as values and as text is judged, run and told alike."""
-    agent = Script(call("order", count=2), ToolCall("order", '{"count": 2}'), DONE)
+def test_only_the_very_types_fit():
+    """A missing argument, one too many and a bool for a number need a look."""
+    kinds = {"a": str, "b": int}
 
-    await world.run(agent)
-
-    assert ['{"ordered": 2}'] * 2 == agent.told
-    first, second = world.bodies("policy.evaluated")
-    assert first == second
+    assert plainly_fits({"a": "x", "b": 1}, kinds)
+    assert not plainly_fits({"a": "x"}, kinds)
+    assert not plainly_fits({"a": "x", "b": True}, kinds)
+    assert not plainly_fits({"a": "x", "b": 1, "c": 1}, kinds)

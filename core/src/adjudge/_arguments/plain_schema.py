@@ -1,8 +1,7 @@
-"""Tells arguments that plainly are what a tool's schema asks for from those that need a look.
+"""Tells arguments that plainly are what a schema asks for from those that need a look.
 
-A schema is held against arguments by the guard, which fills in defaults and coerces. Where all
-arguments are there and each is of the very type that the schema names, that would change nothing,
-and takes longer than all else of a step. What this does not recognise is left to the guard.
+Where all arguments are there and each is of the very type that the schema names, holding them
+against it would change nothing, and takes longer than all else of a call.
 """
 
 from __future__ import annotations
@@ -10,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.integration import FrozenDict
-from adjudge_runtime._values import ToolCall
-
 __all__ = ["Kinds", "kinds_of", "plainly_fits"]
 
 Kinds = Mapping[str, type]
 """The types of a tool's arguments, by name."""
 
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
-_SAYS_NO_MORE = frozenset({"type", "default", "description"})
+_SAYS_NO_MORE = frozenset({"type", "default", "description", "title"})
 
 
 def kinds_of(schema: Mapping[str, Any]) -> Kinds | None:
@@ -37,11 +33,8 @@ def kinds_of(schema: Mapping[str, Any]) -> Kinds | None:
     return kinds
 
 
-def plainly_fits(call: ToolCall, kinds: Kinds | None) -> bool:
-    """Whether a schema of these types would take a call's arguments just as they are."""
-    args = call.args
-    if kinds is None or (type(args) is not dict and type(args) is not FrozenDict):
-        return False
+def plainly_fits(args: Mapping[str, Any], kinds: Kinds) -> bool:
+    """Whether a schema of these types would take frozen arguments just as they are."""
     if len(args) != len(kinds):
         return False
     for name, value in args.items():  # noqa: SIM110  (a generator takes longer)
