@@ -175,3 +175,22 @@ class TestOtherTools:
         judged = outcome == "completed"
         assert (outcome, ran) == (done.outcome, bench.ran)
         assert judged is ("policy.evaluated" in bench.kinds)
+
+    async def test_what_the_model_sent_is_said_only_where_it_is_not_all(self, bench):
+        """Clause 2: a schema that changes a kind leaves the names as they were sent."""
+
+        async def count(names: list[str]) -> int:
+            return len(names)
+
+        schema = {
+            "type": "object",
+            "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+            "required": ["names"],
+            "additionalProperties": False,
+        }
+        tools = ToolSet.from_functions(tool()(count))
+        guard = bench.guard(ALLOW).with_tools(tools, schemas={"count": schema})
+
+        await guard.check("count", {"names": ["a"]})
+
+        assert "given" not in bench.body("step.proposed")

@@ -100,7 +100,7 @@ class ToolDoor:
             fits = True
         whole = fits and sent.keys() == self.signature.names
         args = sent if whole else self.complete(sent)
-        return Admitted(args, None if args is sent else frozenset(sent))
+        return Admitted(args, None if args.keys() == sent.keys() else frozenset(sent))
 
     def injected(self) -> FrozenDict:
         """Nothing is injected here."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from adjudge._record.secrets import REDACTED
@@ -41,9 +42,10 @@ UNSAID: tuple[Steps, ...] = (
 
 _NOBODY = Principal("user", "unknown")
 _THEN = datetime(1970, 1, 1, tzinfo=UTC)
-_TERMINAL = {f"action.{outcome.value}": outcome for outcome in Outcome} | {
-    "approval.expired": Outcome.DENIED
-}
+_TERMINAL: Mapping[str, Outcome] = MappingProxyType(
+    {f"action.{outcome.value}": outcome for outcome in Outcome}
+    | {"approval.expired": Outcome.DENIED}
+)
 _OPEN = (Outcome.PENDING, Outcome.SUSPENDED)
 
 
