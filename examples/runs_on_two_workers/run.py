@@ -40,10 +40,13 @@ def main() -> int:
         client = DBOSClient(system_database_url=url)
         workers = {name: begin(name, url) for name in ("one", "two")}
         try:
-            for name, worker in workers.items():
-                wait_for(worker, f"{name} is ready")
+            let_go(workers["one"])
+            wait_for(workers["one"], "one is ready")
             for run_id in RUNS:
                 start(client, RunOrder("clerk", "Refund three customers.", run_id))
+            wait_for(workers["one"], "one begins a refund")
+            # Not before: it could have done everything by now.
+            let_go(workers["two"])
             kill_in_the_middle(workers["one"])
             left = take_over(client, "one")
             print(f"worker one was killed; it left {', '.join(sorted(left))} to worker two")
@@ -59,8 +62,7 @@ def main() -> int:
 
 
 def kill_in_the_middle(worker: Worker) -> None:
-    """Wait until it is about to make its second refund, and kill it."""
-    wait_for(worker, "one begins a refund")
+    """Wait until it is about to make its next refund, and kill it."""
     wait_for(worker, "one begins a refund")
     worker.kill()
 
@@ -94,6 +96,13 @@ def begin(name: str, url: str) -> Worker:
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def let_go(worker: Worker) -> None:
+    """Have a worker that has started begin to take runs."""
+    assert worker.stdin is not None
+    worker.stdin.write("go\n")
+    worker.stdin.flush()
 
 
 def wait_for(worker: Worker, line: str) -> None:

@@ -1,4 +1,4 @@
-"""A worker: it takes runs from the queue and carries them out, until it is killed or told to end.
+"""A worker: told to go by a line, it takes runs from the queue, until it is killed or told to end.
 
 Shows: all that a worker has to have. The agents are functions here and names in the queue; the
 journal and the approvals are in PostgreSQL; the queue and the hand-over are those of DBOS. Needs:
@@ -70,6 +70,7 @@ def main(name: str, url: str) -> None:
             "log_level": "CRITICAL",
         }
     )
+    sys.stdin.readline()
     DBOS.launch()
     DBOS.register_queue(QUEUE, worker_concurrency=2, polling_interval_sec=0.1)
     print(f"{name} is ready", flush=True)
