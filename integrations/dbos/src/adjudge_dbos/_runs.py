@@ -45,7 +45,8 @@ WAKE = "adjudge.wake"
 """The topic of messages that make a run look at the ledger; they carry and grant nothing."""
 
 _LONGEST_WAIT = 86400.0
-_AGAIN = frozenset({"superseded", "interrupted", "store_failed"})
+_FAILING = frozenset({"store_failed", "ledger_failed"})
+_AGAIN = _FAILING | {"superseded", "interrupted"}
 
 Told = dict[str, Any]
 
@@ -59,7 +60,7 @@ class GovernedRuns:
     and desks. `watch_seconds` is how often an attempt looks whether its workflow was cancelled or
     given to another worker; `store_attempts` how often in direct succession a run is tried on a
     store or a ledger that fails, with longer and longer waits between, before it ends with the code
-    `store_failed`. Raises `TypeError` or `ValueError` for what cannot be used.
+    `store_failed` or `ledger_failed`. Raises `TypeError` or `ValueError` for what cannot be used.
 
     The workflow gives a JSON object with the fields of `RunResult` but `pending`, and `run_id`,
     `executor` (who carried out the last attempt) and `uncertain`: the calls, by step and tool,
@@ -148,7 +149,7 @@ class GovernedRuns:
                 context=setup.context,
             )
         except LedgerError as error:
-            return _failed(order.run_id, "store_failed", f"the ledger cannot be used: {error}")
+            return _failed(order.run_id, "ledger_failed", f"the ledger cannot be used: {error}")
         except (TypeError, ValueError) as error:
             # Nothing has run: these are about what the worker or the order asked for.
             return _failed(order.run_id, "setup_failed", f"{type(error).__name__}: {error}")
@@ -200,7 +201,7 @@ async def _carry_out(
         code = told["code"]
         if code in _AGAIN:
             vain += 1
-            if code == "store_failed" and vain >= store_attempts:
+            if code in _FAILING and vain >= store_attempts:
                 return told
             # Longer each time, so that of two which supersede each other one gets through.
             await DBOS.sleep_async(min(60.0, 0.1 * 2 ** min(vain, 10)))

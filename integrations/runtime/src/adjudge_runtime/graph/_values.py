@@ -130,9 +130,9 @@ class GraphResult:
     over; the handover that `max_transitions` refused counts too. `error` says in words why the
     workflow did not come to its end, `code` in one stable word: empty where it did, else
     `max_transitions`, `unknown_node`, `router_failed`, `compose_failed`, `branch_failed`,
-    `superseded`, `cancelled`, `paused`, `store_failed` or `record_failed`. A last node that failed
-    is no error of the workflow: `final.error` says so. `pending` are the calls that wait for a
-    person.
+    `superseded`, `cancelled`, `paused`, `store_failed`, `ledger_failed` or `record_failed`. A last
+    node that failed is no error of the workflow: `final.error` says so. `pending` are the calls
+    that wait for a person.
     """
 
     final: RunResult | None

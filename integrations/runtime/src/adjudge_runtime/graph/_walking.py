@@ -35,7 +35,14 @@ ComposeTask = Callable[[str, NodeOutcome], str | Awaitable[str]]
 ComposeJoin = Callable[[str, Sequence[NodeOutcome]], str | Awaitable[str]]
 
 # After these the node's run can be gone on with, or its work is another's: nothing may follow.
-_ENDING = ("superseded", "cancelled", "paused", "store_failed", "record_failed")
+_ENDING = (
+    "superseded",
+    "cancelled",
+    "paused",
+    "store_failed",
+    "ledger_failed",
+    "record_failed",
+)
 
 
 @dataclass(frozen=True, slots=True)
