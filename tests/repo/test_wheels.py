@@ -102,17 +102,23 @@ def test_sdist_metadata_has_the_same_version(built: Built) -> None:
     assert built.metadata()["Version"] == metadata["Version"]
 
 
+NEIGHBOURS = {
+    "adjudge_dbos": {"adjudge-runtime"},
+    "adjudge_langgraph": {"adjudge-langchain"},
+}
+
+
 def test_versions_are_equal_everywhere(built: Built) -> None:
     """All distributions share one version, and what builds on another asks for that minor version.
 
-    All but core build on core, and one on its neighbour (`test_imports.BUILDS_ON`).
+    All but core build on core, and two on a neighbour too (`test_imports.BUILDS_ON`).
     """
     version = core().project["version"]
     major, minor, _ = version.split(".")
     requires = built.metadata().get_all("Requires-Dist") or []
     ours = {line for line in requires if line.startswith("adjudge") and "extra" not in line}
     needed = set() if built.distribution.package == "adjudge" else {"adjudge"}
-    needed |= {"adjudge-langchain"} if built.distribution.package == "adjudge_langgraph" else set()
+    needed |= NEIGHBOURS.get(built.distribution.package, set())
 
     assert version == built.metadata()["Version"]
     assert {f"{name}<{major}.{int(minor) + 1},>={major}.{minor}" for name in needed} == ours
