@@ -96,12 +96,14 @@ def text_of_value(value: object) -> str:
     """Write a tool's result for the model: text as it is, else JSON, else as Python shows it."""
     if type(value) is str:
         return value
-    if type(value) is int:
-        return str(value)
     try:
-        return _encode(value)
-    except (TypeError, ValueError, RecursionError):
-        pass
+        return str(value) if type(value) is int else _encode(value)
+    except Exception:
+        # A value may raise anything where its items are read.
+        return _as_python_shows(value)
+
+
+def _as_python_shows(value: object) -> str:
     try:
         return str(value)
     except Exception as error:

@@ -49,6 +49,7 @@ class Attempt:
 
     async def carry_out(self) -> RunResult:
         """Go on with the run from where its journal ends."""
+        self._forget_what_was_told()
         loop = self._loop()
         try:
             await self._begin(loop)
@@ -60,6 +61,22 @@ class Attempt:
             return await self._stopped(stop, loop.meter)
         await self._end("run.succeeded", self._answered(answer, loop.meter))
         return self._result(loop.meter, final_answer=answer)
+
+    def _forget_what_was_told(self) -> None:
+        """Leave out what waited for steps that are done, so that a later call may have its id."""
+        run = self.desk.run
+        if run is None:
+            return
+        steps = self.journal.past.steps
+        done = {
+            pending
+            for step in steps
+            for index, pending in step.pending.items()
+            if index in step.results
+        }
+        for entry in run.entries:
+            if entry.id in done:
+                run.take(entry.occurrence)
 
     def _loop(self) -> Loop:
         desk = self.desk

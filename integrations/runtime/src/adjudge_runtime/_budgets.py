@@ -65,9 +65,13 @@ class Meter:
         if cost is None:
             return usage
         try:
-            return replace(usage, cost_micros=cost(usage))
+            priced = replace(usage, cost_micros=cost(usage))
+            if priced.cost_micros is None:
+                # A price that nobody knows would never reach a cap.
+                raise TypeError("it gave None; give a whole number of 0 or more")
         except Exception as error:
             raise Stop("budget_failed", f"Budget.cost failed: {said(error)}") from error
+        return priced
 
     def add(self, usage: Usage) -> None:
         """Count what a model call, or a whole nested run, used."""

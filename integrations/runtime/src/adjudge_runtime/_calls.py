@@ -20,7 +20,7 @@ from adjudge import (
     Verdict,
     inline_executor,
 )
-from adjudge.integration import CallPlace
+from adjudge.integration import CallPlace, EntryState, LedgerEntry, ledger_key
 from adjudge_runtime._answers import Answer
 from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
 from adjudge_runtime._desk import Desk
@@ -31,6 +31,10 @@ from adjudge_runtime._uncertain import EXTRA, careful_executor
 from adjudge_runtime._values import ToolCall
 
 __all__ = ["CallTools", "GovernedCalls"]
+
+
+_UNDONE = frozenset({"failed", "denied", "cancelled"})
+"""How calls end whose body brought nothing about, or raised: another try is a new attempt."""
 
 
 class CallTools(Protocol):
@@ -45,6 +49,14 @@ class CallTools(Protocol):
 
     def tool(self, name: str) -> ToolDef | None:
         """Give the tool of that name, if there is one."""
+        ...
+
+    def waiting(self, call: ToolCall) -> str | None:
+        """Give the id under which this call waits for a person since an earlier attempt."""
+        ...
+
+    def forget_unbegun(self, call: ToolCall) -> None:
+        """Let a call whose body never began be a new one, unless somebody refused it."""
         ...
 
 
@@ -73,6 +85,43 @@ class GovernedCalls:
     def tool(self, name: str) -> ToolDef | None:
         """Give the tool of that name, if there is one."""
         return self._tools.get(name) if name in self._tools else None
+
+    def waiting(self, call: ToolCall) -> str | None:
+        """Give the id under which this call waits for a person since an earlier attempt."""
+        entry, run = self._entry_of(call), self._desk.run
+        return (
+            entry.id
+            if entry is not None and run is not None and entry.id in run.unanswered
+            else None
+        )
+
+    def forget_unbegun(self, call: ToolCall) -> None:
+        """Let a call whose body never began be a new one, unless somebody refused it."""
+        entry, run = self._entry_of(call), self._desk.run
+        if entry is None or run is None or entry.state is not EntryState.FINISHED:
+            return
+        # Never what the ledger knows to be done, whatever a journal has lost since (law 6).
+        if entry.outcome in _UNDONE and all(answer.granted for answer in entry.answers):
+            run.take(entry.occurrence)
+
+    def _entry_of(self, call: ToolCall) -> LedgerEntry | None:
+        """Give what the ledger has of a call from an earlier attempt."""
+        run = self._desk.run
+        if run is None:
+            return None
+        for entry in run.entries:
+            key = ledger_key(
+                run=run.id,
+                tool=call.tool,
+                args=entry.args,
+                namespace=entry.namespace,
+                call_id=call.call_id,
+                agent=self._agent,
+                task=self._desk.parent or None,
+            )
+            if entry.occurrence == f"{key}/{entry.attempt}":
+                return entry
+        return None
 
     async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
         """Run one call through the guard."""

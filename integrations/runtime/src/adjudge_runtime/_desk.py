@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from adjudge.integration import GovernedRun
     from adjudge_runtime._journal import Journal, NoJournal
     from adjudge_runtime._stops import Halt
-    from adjudge_runtime._values import ToolCall
+    from adjudge_runtime._values import ToolCall, Usage
 
 __all__ = ["CallJournal", "Desk"]
 
@@ -54,6 +54,8 @@ class Desk:
     executor: Executor | None = None
     context: Callable[[], CallContext | Awaitable[CallContext]] | None = None
     run: GovernedRun | None = None
+    cost: Callable[[Usage], int] | None = None
+    """What counts the money of agents inside of tools whose own budgets do not."""
     parent: str = ""
     records: bool = True
     """Whether anybody may see what is recorded."""

@@ -19,7 +19,10 @@ from adjudge_runtime._past import JournalError, Kept, Past, PastStep, read_past
 from adjudge_runtime._stops import Halt, Stop, said
 from adjudge_runtime._values import AgentAction, FinalAnswer, ToolCall, ToolCalls, Usage
 
-__all__ = ["Journal", "NoJournal", "open_journal"]
+__all__ = ["Journal", "NoJournal", "check_run_id", "open_journal", "open_nested"]
+
+# Between a run and the place of the call in whose body another one is; in no id of a caller's.
+_NESTED = "/nested/"
 
 
 class NoJournal:
@@ -133,7 +136,7 @@ class Journal:
 
     async def nested(self, name: str) -> NoJournal | Journal:
         """Give the journal of an agent inside of a tool; it has a run of its own in the store."""
-        return await open_journal(self._store, f"{self._run_id}/{name}", self._halt)
+        return await open_nested(self._store, self._run_id, name, self._halt)
 
     async def _append(self, kind: str, body: Mapping[str, Any], key: str = "") -> None:
         async with self._lock:
@@ -161,8 +164,30 @@ class Journal:
             self._next += 1
 
 
+def check_run_id(run_id: str) -> None:
+    """Raise `ValueError` for an id that could be the name of a nested run."""
+    if _NESTED in run_id:
+        raise ValueError(
+            f"The id {run_id!r} contains {_NESTED!r}, which names the runs of agents inside of "
+            "tools; choose an id without it."
+        )
+
+
 async def open_journal(store: RunStore, run_id: str, halt: Halt) -> Journal:
-    """Read what a store has of a run, once; raises `Stop` where it cannot be read."""
+    """Read what a store has of a caller's run, once; raises `Stop` where it cannot be read.
+
+    Raises `ValueError` for an id that could be the name of a nested run.
+    """
+    check_run_id(run_id)
+    return await _opened(store, run_id, halt)
+
+
+async def open_nested(store: RunStore, run_id: str, place: str, halt: Halt) -> Journal:
+    """Do the same for the run of an agent inside of a tool, which the run has at a place."""
+    return await _opened(store, f"{run_id}{_NESTED}{place}", halt)
+
+
+async def _opened(store: RunStore, run_id: str, halt: Halt) -> Journal:
     try:
         past = read_past(await store.load(run_id))
     except JournalError as error:

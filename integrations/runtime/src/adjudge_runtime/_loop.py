@@ -145,7 +145,10 @@ class Loop:
             )
         except ArgumentsRefused as error:
             raise Stop("agent_failed", f"the journal cannot keep a proposal: {error}") from error
-        return replace(action, calls=calls)
+        try:
+            return replace(action, calls=calls)
+        except ValueError as error:  # an id of the agent's is one that was made here
+            raise Stop("agent_failed", f"agent.step gave what is no proposal: {error}") from error
 
     def _completed_call(self, call: ToolCall, call_id: str) -> ToolCall:
         args = call.args
@@ -224,7 +227,14 @@ class Loop:
                 return await self._replayed(step, kept)
             if past.pending.get(index) in self._unanswered:
                 return None
+            waits = self._calls.waiting(call)
+            if waits is not None:
+                # It was asked about, and an earlier attempt came to no record of that.
+                await self._journal.leave(step, index, waits)
+                return None
             uncertain = past.is_uncertain(index)
+            if not uncertain:
+                self._calls.forget_unbegun(call)
         if uncertain:
             await self.tell(
                 "step.uncertain",
@@ -271,37 +281,34 @@ class Loop:
             self.meter.add(answer.usage)
         if answer.outcome == "denied":
             self.meter.denials += 1
+        compressed = None
         if self._compressor is not None and answer.outcome == "completed":
-            await self._compress(step, call, answer)
+            compressed = await self._compress(self._compressor, step, call, answer)
         if self._journal.keeps:
             # What a tool said may be text that no store takes; the model reads what was kept.
             answer.message = storable(answer.message)
             kept = answer.kept(call.tool, uncertain_retry=uncertain)
             await self._journal.keep(step, index, kept)
+        if compressed is not None:
+            # Only now: a record that fails must not lose the result of a body that ran.
+            await self.tell(*compressed)
         return answer.message
 
-    async def _compress(self, step: int, call: ToolCall, answer: Answer) -> None:
+    async def _compress(
+        self, compressor: Compressor, step: int, call: ToolCall, answer: Answer
+    ) -> tuple[str, dict[str, Any]] | None:
+        """Make the answer shorter, and give the event that says so."""
         tool = self._calls.tool(call.tool)
         assert tool is not None
-        assert self._compressor is not None
-        whole = answer.message
+        whole, about = answer.message, {"step": step, "tool": call.tool}
         try:
-            answer.message = await applied(self._compressor, tool, whole)
+            answer.message = await applied(compressor, tool, whole)
         except Exception as error:
-            await self.tell(
-                "step.compress_failed", {"step": step, "tool": call.tool, "error": said(error)}
-            )
-            return
-        if answer.message != whole:
-            await self.tell(
-                "step.compressed",
-                {
-                    "step": step,
-                    "tool": call.tool,
-                    "before_chars": len(whole),
-                    "after_chars": len(answer.message),
-                },
-            )
+            return "step.compress_failed", {**about, "error": said(error)}
+        if answer.message == whole:
+            return None
+        counts = {"before_chars": len(whole), "after_chars": len(answer.message)}
+        return "step.compressed", {**about, **counts}
 
     def _remember(
         self,

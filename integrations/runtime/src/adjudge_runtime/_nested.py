@@ -19,7 +19,7 @@ from adjudge_runtime._values import Agent, Budget, RunResult
 
 __all__ = ["AgentToolError", "agent_tool"]
 
-_FOR_ALL = frozenset({"superseded", "store_failed", "cancelled", "record_failed"})
+_FOR_ALL = frozenset({"superseded", "store_failed", "cancelled", "record_failed", "budget_failed"})
 """The codes with which a nested run ends the whole run."""
 
 
@@ -44,7 +44,8 @@ def agent_tool(
     """Make a tool of an agent: it is given a `task` and gives the agent's answer.
 
     `name` is the agent's own by default. The calls of its `tools` are governed by the guard of the
-    run that calls it, and what it uses counts towards that run's budget besides its own `budget`.
+    run that calls it, and what it uses counts towards that run's budget besides its own `budget`;
+    that run's `Budget.cost` counts its money too, unless `budget` has a `cost` of its own.
     A nested run without an answer is a failure of the tool. Raises `ToolDefinitionError` for what
     is no agent or has no name.
     """
@@ -89,9 +90,17 @@ class _Body(AgentBody):
         outer = scope.desk
         call_id = scope.call.call_id
         journal = await outer.journal.nested(f"{scope.step}.{scope.index}")
-        desk = replace(outer, journal=journal, parent=f"{outer.parent}/{call_id}")
+        past = journal.past
+        if past.records and past.task != task:
+            raise ValueError(
+                f"{self.name} was begun with the task {past.task!r} in this call, and cannot go on "
+                f"with {task!r}."
+            )
+        cost = self.budget.cost or outer.cost
+        desk = replace(outer, journal=journal, cost=cost, parent=f"{outer.parent}/{call_id}")
+        budget = replace(self.budget, cost=cost)
         about = {"parent": desk.parent}
         attempt = Attempt(
-            desk, journal, self.agent, task, self.tools, self.budget, self.compressor, about=about
+            desk, journal, self.agent, task, self.tools, budget, self.compressor, about=about
         )
         return await attempt.carry_out()

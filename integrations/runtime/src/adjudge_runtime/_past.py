@@ -77,9 +77,10 @@ def read_past(records: Sequence[StepRecord]) -> Past:
                 f"Record {record.seq} is of the run {record.run_id!r} and not of {past.run_id!r}; "
                 "give the records of one run."
             )
-        if past.records and record.seq < past.next_seq:
+        if record.seq != past.next_seq:
             raise JournalError(
-                f"Record {record.seq} does not come after the one before it; give them in order."
+                f"Record {record.seq} stands where {past.next_seq} is due; give the whole journal, "
+                "in order."
             )
         past.run_id = record.run_id
         past.records += 1

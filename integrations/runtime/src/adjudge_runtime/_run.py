@@ -30,6 +30,7 @@ from adjudge_runtime._attempt import Attempt
 from adjudge_runtime._compressors import Compressor
 from adjudge_runtime._desk import Desk
 from adjudge_runtime._journal import Journal, NoJournal, open_journal
+from adjudge_runtime._scope import SCOPE
 from adjudge_runtime._stops import Halt, Stop, said
 from adjudge_runtime._values import Agent, Budget, OnToken, RunResult, StreamingAgent
 
@@ -117,6 +118,7 @@ async def run_agent(
         executor=executor,
         context=context,
         run=run,
+        cost=budget.cost,
         records=not own or bool(given["sinks"]),
         checks_cancel=not own and cancel is not None,
     )
@@ -124,6 +126,8 @@ async def run_agent(
     if run_id is not None:
         about["run_id"] = run_id
     attempt = Attempt(desk, journal, agent, task, tools, budget, compressor, on_token, about)
+    # A body that runs an agent of its own is in a call; the bodies of that run are in others.
+    outside = SCOPE.set(None)
     try:
         return await attempt.carry_out()
     except BaseException:
@@ -131,6 +135,7 @@ async def run_agent(
         halt.set(Stop("cancelled", "cancelled: the run was interrupted"))
         raise
     finally:
+        SCOPE.reset(outside)
         if own:
             guard.close()
 

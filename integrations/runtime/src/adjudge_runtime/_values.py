@@ -206,7 +206,7 @@ class Budget:
     - `max_repeated_calls`: how many times a run may propose one call, the same tool with the same
       arguments.
     - `cost_micros`: money, in millionths of a unit. `cost` counts it from a model call's `Usage`;
-      without it `Usage.cost_micros` is what counts.
+      without it `Usage.cost_micros` is what counts. One that raises or gives no count ends the run.
 
     An agent that says nothing of its usage is not capped by it. What cannot be a cap raises
     `TypeError` or `ValueError`.

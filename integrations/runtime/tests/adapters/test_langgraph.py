@@ -15,6 +15,7 @@ from langgraph.types import interrupt
 from adjudge import AuditEvent, GovernError, ToolSet, compile_policy, tool
 from adjudge_runtime import FinalAnswer, Message, ToolCall, ToolCalls, Usage, run_agent
 from adjudge_runtime.adapters import LangGraphAgent
+from adjudge_runtime.models import ModelRefused, ModelReplyError
 
 ASKED = (Message("user", "go"),)
 POLICY = {
@@ -80,6 +81,57 @@ async def test_calls_of_one_message_are_one_proposal() -> None:
 
     calls = (ToolCall("refund", {"amount": 5}, "c1"), ToolCall("refund", {"amount": 90}, "c2"))
     assert ToolCalls(calls, None, "So:") == action
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ({"response_metadata": {"finish_reason": "length"}}, ModelReplyError),
+        ({"response_metadata": {"stop_reason": "max_tokens"}}, ModelReplyError),
+        ({"response_metadata": {"finish_reason": "MAX_TOKENS"}}, ModelReplyError),
+        ({"response_metadata": {"done_reason": "length"}}, ModelReplyError),
+        (
+            {
+                "response_metadata": {
+                    "status": "incomplete",
+                    "incomplete_details": {"reason": "content_filter"},
+                }
+            },
+            ModelRefused,
+        ),
+        ({"response_metadata": {"status": "incomplete"}}, ModelReplyError),
+        ({"response_metadata": {"finish_reason": "content_filter"}}, ModelRefused),
+        ({"response_metadata": {"stop_reason": "refusal"}}, ModelRefused),
+        ({"response_metadata": {"stopReason": "guardrail_intervened"}}, ModelRefused),
+        ({"additional_kwargs": {"refusal": "I will not."}}, ModelRefused),
+        ({"content": [{"type": "refusal", "refusal": "I will not."}]}, ModelRefused),
+    ],
+)
+async def test_a_part_of_an_answer_is_no_answer(how: Any, error: type[Exception]) -> None:
+    """Nor is what a model or a filter says in place of one."""
+    reply = AIMessage(**{"content": "half an ans", **how})
+
+    with pytest.raises(error):
+        await LangGraphAgent(saying(reply)).step(ASKED)
+
+
+async def test_calls_of_a_message_that_was_cut_off_are_not_proposed() -> None:
+    """Their arguments may be cut off as well; what it cost is told."""
+    reply = calling(("c1", "refund", {"amount": 5}))
+    reply.response_metadata = {"finish_reason": "length"}
+    reply.usage_metadata = {"input_tokens": 20, "output_tokens": 3, "total_tokens": 23}
+
+    with pytest.raises(ModelReplyError) as caught:
+        await LangGraphAgent(saying(reply)).step(ASKED)
+    assert caught.value.usage == Usage(20, 3)
+
+
+@pytest.mark.parametrize("end", ["stop", "end_turn", "STOP", "completed", None])
+async def test_an_answer_that_came_to_its_end_is_one(end: str | None) -> None:
+    """Whatever its service calls that."""
+    reply = AIMessage("Done.", response_metadata={"finish_reason": end, "status": end})
+
+    assert FinalAnswer("Done.") == await LangGraphAgent(saying(reply)).step(ASKED)
 
 
 async def test_a_call_that_could_not_be_parsed_is_proposed_as_text() -> None:

@@ -33,7 +33,7 @@ from adjudge_runtime import (
 )
 
 EFFECTS = ("first", "left", "right", "inner", "deep", "beside", "last")
-NESTED = "/3.0"
+NESTED = "/nested/3.0"
 """What the run of the agent inside of a tool adds to the name of its run."""
 
 _NEVER = {"id": "never", "priority": 9, "match": {"tool": "erase"}, "decision": "deny"}

@@ -7,6 +7,7 @@ import pytest
 from adjudge import (
     ApprovalDecision,
     DuplicateRecord,
+    LedgerError,
     MemoryRunStore,
     SQLiteLedger,
     SQLiteRunStore,
@@ -230,6 +231,51 @@ async def test_a_workflow_that_pauses_goes_on_with_the_answers(tmp_path):
     )
 
     assert ("", ["t"], ["a", "b", "c"], 1) == (result.code, written, names(result), first.steps)
+
+
+async def test_a_ledger_that_fails_for_a_while_ends_no_node(tmp_path):
+    """The node that waits is not handed over as failed; it goes on once the ledger can be read."""
+
+    class Ledger(SQLiteLedger):
+        is_down = False
+
+        def of_run(self, run):
+            if self.is_down:
+                raise LedgerError("down for a while")
+            return super().of_run(run)
+
+    ledger, written, last = Ledger(tmp_path / "ledger.db"), [], answers("y")
+    asking = Script(writes("t"), FinalAnswer("x"))
+    pauses = pause_approval(ledger)
+    nodes = {"a": node(asking, ASKS, written=written, on_approval=pauses), "b": node(last)}
+    router = {"router": after(a="b"), "start": "a", "max_transitions": 9}
+    same = {"nodes": nodes, "task": "Goal", "store": MemoryRunStore(), "run_id": "w", **router}
+    paused = await run_graph(**same)
+    yes = {paused.pending[0].id: ApprovalDecision(True, "ann")}
+
+    ledger.is_down = True
+    down = await run_graph(**same, answers=yes)
+    assert ("ledger_failed", 0, []) == (down.code, last.steps, written)
+    ledger.is_down = False
+    result = await run_graph(**same, answers=yes)
+
+    assert ("", ["a", "b"], ["t"]) == (result.code, names(result), written)
+
+
+async def test_a_workflow_is_not_named_as_the_run_of_a_nested_agent():
+    """Such an id could be that of another run's."""
+    first = answers("x")
+    with pytest.raises(ValueError, match="nested"):
+        await run_graph(
+            {"a": node(first)},
+            "Goal",
+            router=after(),
+            start="a",
+            max_transitions=1,
+            store=MemoryRunStore(),
+            run_id="r/nested/0.0",
+        )
+    assert first.steps == 0
 
 
 async def test_two_branches_that_pause_are_answered_each_by_its_id(tmp_path):

@@ -228,6 +228,32 @@ async def test_the_kill_switch_ends_the_work_between_nodes():
     assert (result.code, result.error, second.steps) == ("cancelled", "cancelled: enough", 0)
 
 
+async def test_a_kill_switch_that_fails_ends_the_workflow():
+    """It is taken for one that was thrown, and the end is on the record."""
+
+    class Broken:
+        reason = ""
+
+        @property
+        def cancelled(self):
+            raise OSError("gone")
+
+    sink, first = RecordingSink(), answers("x")
+    result = await run_graph(
+        {"a": node(first)},
+        "Goal",
+        router=after(),
+        start="a",
+        max_transitions=1,
+        cancel=Broken(),
+        sinks=[sink],
+    )
+
+    assert ("cancelled", 0) == (result.code, first.steps)
+    assert "OSError: gone" in result.error
+    assert "graph.finished" == sink.events[-1].kind
+
+
 async def test_everything_is_on_one_record():
     """The workflow's events and those of its nodes go to the same sinks, with the principal."""
     sink = RecordingSink()

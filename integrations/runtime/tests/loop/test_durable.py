@@ -552,6 +552,26 @@ class TestKeys:
 
         assert ([None], None) == (keys, current_idempotency_key())
 
+    async def test_a_run_inside_of_a_body_has_none_of_the_bodys(self, world):
+        """Calls of a run that is kept nowhere have no key, though a call around it has one."""
+        keys = []
+
+        @tool()
+        async def charge(n: int):
+            keys.append(current_idempotency_key())
+
+        @tool()
+        async def outer():
+            inner = Script(call("charge", n=1), call("charge", n=2), DONE)
+            await World().run(inner, tools=ToolSet([charge]))
+            keys.append(current_idempotency_key())
+
+        await world.run(
+            Script(call("outer"), DONE), tools=ToolSet([outer]), store=MemoryRunStore(), **KEPT
+        )
+
+        assert [None, None, idempotency_key("r", 0, "outer", {})] == keys
+
 
 class TestLateBodies:
     """A body that is about to begin when its run ends."""

@@ -12,6 +12,7 @@ from adjudge_runtime import (
     ToolCall,
     ToolCalls,
     Usage,
+    agent_tool,
     compose_compressors,
     dedup_compressor,
     external_filter_compressor,
@@ -97,7 +98,15 @@ class TestCaps:
         )
 
     @pytest.mark.parametrize(
-        "cost", [lambda usage: 1 / 0, lambda usage: "much"], ids=["raises", "text"]
+        "cost",
+        [
+            lambda usage: 1 / 0,
+            lambda usage: "much",
+            lambda usage: None,
+            lambda usage: -1,
+            lambda usage: float("nan"),
+        ],
+        ids=["raises", "text", "none", "negative", "nan"],
     )
     async def test_a_price_that_fails_ends_the_run(self, world, cost):
         """What something costs must be known before it is used (law 4)."""
@@ -105,6 +114,41 @@ class TestCaps:
 
         assert "budget_failed" == result.code
         assert [] == world.ran
+
+    @pytest.mark.parametrize(
+        ("own", "micros"),
+        [(None, 6 + 6), (lambda usage: 50, 6 + 50)],
+        ids=["the-run's", "its-own"],
+    )
+    async def test_an_agent_inside_of_a_tool_has_its_price(self, world, own, micros):
+        """What a nested agent uses is priced by its own budget, or else by that of the run."""
+        nested = agent_tool(
+            Script(FinalAnswer("helped", Usage(6, 7))),
+            name="helper",
+            tools=world.tools,
+            budget=Budget(cost=own),
+        )
+        ask = ToolCall("helper", {"task": "help"}, usage=Usage(6, 7))
+        budget = Budget(cost_micros=micros, cost=lambda usage: usage.input_tokens)
+
+        result = await world.run(Script(ask, DONE), tools=ToolSet([nested]), budget=budget)
+
+        assert (f"cost budget exhausted ({micros})", micros) == (
+            result.error,
+            result.usage.cost_micros,
+        )
+
+    async def test_a_price_that_fails_inside_of_a_tool_ends_the_run(self, world):
+        """What a nested agent spent unknown to anybody is not spent twice."""
+        nested = agent_tool(Script(STEP), name="helper", tools=world.tools)
+        agent = Script(ToolCall("helper", {"task": "help"}), DONE)
+
+        result = await world.run(
+            agent, tools=ToolSet([nested]), budget=Budget(cost=lambda usage: None)
+        )
+
+        assert ("budget_failed", []) == (result.code, world.ran)
+        assert 1 == len(agent.seen)
 
 
 class TestRepetition:

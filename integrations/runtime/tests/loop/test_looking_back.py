@@ -79,6 +79,12 @@ class TestReplay:
         """No records are no run yet."""
         assert RunView("", 0, 0, (), None) == replay([])
 
+    async def test_refuses_a_journal_with_a_gap(self, records):
+        """Law 6: a record that is lost in the middle could be that a body has run."""
+        for gone in range(len(records) - 1):
+            with pytest.raises(JournalError, match="is due"):
+                replay([*records[:gone], *records[gone + 1 :]])
+
     async def test_refuses_what_is_no_journal(self, records):
         """Records of two runs, out of order or of no known kind are refused."""
         first = records[0]

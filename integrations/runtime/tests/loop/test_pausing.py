@@ -351,7 +351,7 @@ class TestNestedAgents:
         _, tools = asking(world)
         whole = MemoryRunStore()
         await world.run(Script(*ASK), tools=tools, store=whole, run_id="r", **grant)
-        total = len(await whole.load("r")) + len(await whole.load("r/0.0"))
+        total = len(await whole.load("r")) + len(await whole.load("r/nested/0.0"))
 
         for survived in range(total):
             world.ran.clear()
@@ -359,7 +359,7 @@ class TestNestedAgents:
             _, tools = asking(world)
             with pytest.raises(Died):
                 await world.run(Script(*ASK), tools=tools, store=dying, run_id="r", **grant)
-            kept = await dying.load("r/0.0")
+            kept = await dying.load("r/nested/0.0")
             uncertain = sum(step.uncertain for step in replay(kept).steps)
             dying.survive = 99
             _, tools = asking(world)

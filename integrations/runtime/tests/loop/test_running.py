@@ -9,6 +9,7 @@ from adjudge import (
     CallContext,
     EphemeralLedgerWarning,
     MemoryLedger,
+    MemoryRunStore,
     Principal,
     SQLiteLedger,
     ToolGuard,
@@ -111,6 +112,78 @@ class TestVerdicts:
 
         assert "done" == result.final_answer
         assert agent.told[0].startswith("[error] the tool ran")
+
+    @pytest.mark.parametrize("keeps", [False, True], ids=["plain", "kept"])
+    async def test_a_number_too_long_to_write_is_said_so(self, world, keeps):
+        """A result that Python will not write loses neither the run nor the calls beside it."""
+
+        @tool()
+        async def huge():
+            return 10**5000
+
+        store = MemoryRunStore()
+        kept = {"store": store, "run_id": "r"} if keeps else {}
+        agent = Script(ToolCalls((call("huge"), call("echo"))), DONE)
+
+        result = await world.run(agent, tools=world.tools.with_tool(huge), **kept)
+
+        assert "done" == result.final_answer
+        assert agent.told[0].startswith("[error] the tool ran, and its result cannot be shown: ")
+        assert "hi" == agent.told[1]
+        records = [each for each in await store.load("r") if each.kind == "action.result"]
+        journaled = sorted(agent.told) if keeps else []
+        assert journaled == sorted(each.body["message"] for each in records)
+
+    async def test_a_result_that_no_encoder_reads_is_shown_by_python(self, world):
+        """Whatever a value raises where its items are read, the run goes on."""
+
+        class Lazy(dict):
+            def items(self):
+                raise RuntimeError("the connection is closed")
+
+        @tool()
+        async def lazy():
+            return Lazy(a=1)
+
+        agent = Script(call("lazy"), DONE)
+
+        result = await world.run(agent, tools=ToolSet([lazy]))
+
+        assert ("done", ["{'a': 1}"]) == (result.final_answer, agent.told)
+
+    @pytest.mark.parametrize("args", [{"count": 9}, '{"count": 9}'], ids=["values", "text"])
+    @pytest.mark.parametrize(
+        "rule",
+        [
+            {
+                "decision": "transform",
+                "transform": {"jsonpath": "$.args.count", "set": "five"},
+            },
+            {"decision": "approve_required"},
+        ],
+        ids=["transform", "edit"],
+    )
+    async def test_rewritten_arguments_are_held_to_the_schema(self, world, rule, args):
+        """What a rule or an approver writes fits the tool or does not run, however it was sent."""
+
+        async def edits(request):
+            return ApprovalDecision(True, "ana", edited_args={"count": "five"})
+
+        agent = Script(ToolCall("order", args), DONE)
+        own = policy({"match": {"tool": "order"}, **rule})
+
+        await world.run(agent, policy=own, on_approval=edits)
+
+        assert [] == world.ran
+        assert agent.told[0].startswith("[denied] the rewritten arguments do not fit the tool: ")
+
+    async def test_an_id_that_is_there_already_ends_the_run_by_value(self, world):
+        """An agent's own id that is one that the loop makes is no proposal."""
+        agent = Script(ToolCalls((ToolCall("echo", {}, "step_0_1"), call("echo"))))
+
+        result = await world.run(agent)
+
+        assert ("agent_failed", []) == (result.code, world.ran)
 
 
 class TestConversation:

@@ -26,6 +26,9 @@ class CrewAIAgent:
       for a crew whose agents or tasks have tools, "governed" says that `adjudge_crewai.govern`
       holds the crew, "ungoverned" that they run without a policy.
 
+    A crew does not say how its model's replies ended: one that was cut off or refused is its answer
+    as any, unless the crew or its LLM raises.
+
     A run that is resumed before its answer was written down kicks the crew off again.
     """
 

@@ -15,9 +15,39 @@ from adjudge import GovernError
 from adjudge_runtime._values import AgentAction, FinalAnswer, Message, ToolCall, ToolCalls, Usage
 from adjudge_runtime.adapters._inside import Inside, checked_inside
 from adjudge_runtime.models._adapter import with_call_ids
+from adjudge_runtime.models._errors import ModelRefused, truncated
 from adjudge_runtime.models._wording import as_object
 
 __all__ = ["LangGraphAgent"]
+
+# Where LangChain's integrations of model services say how a message ended, and what they say there.
+_ENDS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
+_CUT = frozenset(
+    {
+        "error",
+        "failed",
+        "incomplete",
+        "length",
+        "max_output_tokens",
+        "max_tokens",
+        "model_context_window_exceeded",
+        "model_length",
+    }
+)
+_REFUSED = frozenset(
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "error_toxic",
+        "guardrail_intervened",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "spii",
+    }
+)
 
 
 class LangGraphAgent:
@@ -62,7 +92,9 @@ class LangGraphAgent:
         """Run the graph over the conversation and give what its last message proposes.
 
         What a node raises is raised. Raises `GovernError` where the graph paused itself, ended
-        without a message of the model's, or ran a tool that it should have proposed.
+        without a message of the model's, or ran a tool that it should have proposed,
+        `ModelRefused` where the model or a filter refused, and `ModelReplyError` for a last message
+        that is cut off: a part of an answer is none.
         """
         told = [_told(message) for message in with_call_ids(conversation)]
         output = await self._graph.ainvoke({"messages": told}, self._config)
@@ -83,7 +115,7 @@ class LangGraphAgent:
                 "The graph has run a tool by itself, which no policy has seen; let it end at the "
                 "model's proposal, or say with tools_inside who governs it."
             )
-        return _action(new)
+        return _action(self.name, new)
 
 
 def _refuse_tool_nodes(graph: Any) -> None:
@@ -119,9 +151,10 @@ def _told(message: Message) -> dict[str, Any]:
     return told
 
 
-def _action(new: Sequence[Any]) -> AgentAction:
+def _action(name: str, new: Sequence[Any]) -> AgentAction:
     last = new[-1]
     usage = _usage(new)
+    _check_end(name, last, usage)
     calls = [ToolCall(call["name"], call["args"], call["id"] or "") for call in last.tool_calls]
     # What LangChain could not parse is still proposed, so that it is refused on the record.
     calls += [
@@ -130,6 +163,25 @@ def _action(new: Sequence[Any]) -> AgentAction:
     ]
     text = _text(last.content)
     return ToolCalls(tuple(calls), usage, text) if calls else FinalAnswer(text, usage)
+
+
+def _check_end(name: str, last: Any, usage: Usage | None) -> None:
+    """Raise for a message that its model did not come to the end of, or would not write."""
+    told = last.response_metadata
+    details = told.get("incomplete_details") or {}
+    ends = [details.get("reason"), *(told.get(key) for key in _ENDS)]
+    for end in [end.lower() for end in ends if isinstance(end, str)]:
+        if end in _REFUSED:
+            raise ModelRefused(f"{name} refused to answer ({end}).", usage=usage)
+        if end in _CUT:
+            raise truncated(name, end, usage=usage)
+    parts = last.content if isinstance(last.content, list) else []
+    if last.additional_kwargs.get("refusal") or any(_is_refusal(part) for part in parts):
+        raise ModelRefused(f"{name} refused to answer.", usage=usage)
+
+
+def _is_refusal(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "refusal"
 
 
 def _text(content: Any) -> str:

@@ -21,6 +21,7 @@ from adjudge import (
     RunStore,
     Sink,
 )
+from adjudge_runtime._journal import check_run_id
 from adjudge_runtime.graph._settings import (
     GraphSettings,
     check_nodes,
@@ -76,7 +77,8 @@ async def run_graph(
 
     Of branches side by side, each comes to its own end; if one failed, the join does not work and
     the workflow ends with the code "branch_failed". Raises `GraphError` or `GovernError`, before
-    anything runs, for what cannot be run.
+    anything runs, for what cannot be run, and `ValueError` for a `run_id` that only the runs of
+    agents inside of tools have.
     """
     given = GraphSettings(
         sinks=tuple(sinks),
@@ -99,6 +101,8 @@ async def run_graph(
             "store and run_id belong together: give both, and a run_id that is not empty, "
             "for a workflow that can be gone on with, or neither."
         )
+    if run_id is not None:
+        check_run_id(run_id)
     start, bound = check_start_and_bound(nodes, router, start, max_transitions)
     check_nodes(nodes, given)
     graph_id = run_id or correlation_id or uuid.uuid4().hex

@@ -129,8 +129,16 @@ class Walk:
             self._refused = 1
             raise GraphStop("max_transitions", f"max_transitions exhausted ({self._bound})")
         cancel = self._settings.cancel
-        if cancel is not None and cancel.cancelled:
-            raise GraphStop("cancelled", f"cancelled: {cancel.reason}")
+        if cancel is None:
+            return
+        try:
+            cancelled, reason = cancel.cancelled, cancel.reason
+        except Exception as error:
+            raise GraphStop(
+                "cancelled", f"cancelled: the cancel token failed: {said(error)}"
+            ) from error
+        if cancelled is not False:
+            raise GraphStop("cancelled", f"cancelled: {reason}")
 
     async def _decided(self, outcomes: Sequence[NodeOutcome], route: Route) -> Handover:
         """Say where these outcomes lead; raises `GraphStop` where they lead no further."""

@@ -15,11 +15,13 @@ from typing import Any
 from adjudge import (
     ConcurrentModification,
     DuplicateRecord,
+    Outcome,
     RunStore,
     StepRecord,
     StoreError,
 )
-from adjudge_runtime._journal import Journal, NoJournal, open_journal
+from adjudge_runtime._answers import Answer
+from adjudge_runtime._journal import Journal, NoJournal, open_nested
 from adjudge_runtime._keys import idempotency_key
 from adjudge_runtime._stops import Halt, Stop
 from adjudge_runtime._values import ToolCall
@@ -100,13 +102,26 @@ class Chain:
         """Give the key under which a call is the same in every attempt."""
         return idempotency_key(self.run_id, step, call.tool, call.args, index=index)
 
+    def was_cancelled(self, answer: Answer) -> bool:
+        """Whether the kill switch stopped a call before its body, or an agent inside of it.
+
+        What is under way in that agent's run may not begin any more; the chain goes on. Raises what
+        else stopped this worker.
+        """
+        stop = self.halt.stop
+        if stop is not None and stop.code == "cancelled":
+            self.halt = Halt()
+            return True
+        self.check()
+        return answer.code == "cancelled" and answer.outcome == Outcome.DENIED.value
+
     async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
         """Put down that a body is about to start; only who has done this may start it."""
         await self.append("step.intent", {"step": step}, key)
 
     async def nested(self, name: str) -> NoJournal | Journal:
         """Give the journal of an agent inside of a tool; it has a run of its own in the store."""
-        return await open_journal(self._store, f"{self.run_id}/{name}", self.halt)
+        return await open_nested(self._store, self.run_id, name, self.halt)
 
 
 def _nothing(record: StepRecord) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
@@ -27,9 +28,10 @@ from adjudge import (
     ToolSet,
 )
 from adjudge.integration import GovernedRun
+from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._calls import GovernedCalls
 from adjudge_runtime._desk import Desk
-from adjudge_runtime._journal import Journal
+from adjudge_runtime._journal import Journal, check_run_id
 from adjudge_runtime._values import ToolCall
 from adjudge_runtime.kernel._budgets import BudgetBreach, Budgets
 from adjudge_runtime.kernel._chain import ExecutedStep, chain_id, executed_steps
@@ -44,7 +46,7 @@ from adjudge_runtime.kernel._sessions import (
     session_from_record,
     session_to_record,
 )
-from adjudge_runtime.kernel._steps import default_summarizer, estimate_tokens
+from adjudge_runtime.kernel._steps import Step, default_summarizer, estimate_tokens
 from adjudge_runtime.kernel._worker import Worker, open_session
 
 __all__ = ["AgentKernel"]
@@ -65,6 +67,8 @@ class AgentKernel:
     is the session's user, in `environment`, with `tenant` and `session` as `context.extra`.
     `tool_costs` is what a body costs each time that it starts, in millionths of a unit. `now` gives
     the time, aware. What cannot be a setting raises `TypeError` or `ValueError`.
+
+    The guard's kill switch, read at each body, suspends the session with the call still to be made.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class AgentKernel:
         self, *, session_id: str, tenant: str, user_id: str, goal: str
     ) -> SessionSnapshot:
         """Make a session; raises `SessionExists` where there is one of that id."""
+        check_run_id(session_id)
         check_texts(tenant=tenant, user_id=user_id, goal=goal)
         at = self._now()
         made = SessionSnapshot(session_id, tenant, user_id, goal, RunState.CREATED, at, at)
@@ -157,7 +162,12 @@ class AgentKernel:
         await self._note("session.run_started", worker.now)
         breach = await self._go_on(worker, governed, suspend_when)
         await self._leave(worker)
-        return result_of(worker, breach)
+        result = result_of(worker, breach)
+        if result.pending == "":
+            # An agent inside of the call waits: what it waits for has its id in the ledger.
+            waiting = await self._guard.waiting(governed.id)
+            result = replace(result, pending=waiting[-1].id if waiting else "")
+        return result
 
     async def suspend(self, session_id: str) -> SessionSnapshot:
         """Put a session aside, for any worker to take up later.
@@ -297,7 +307,7 @@ class AgentKernel:
         move = await answer if inspect.isawaitable(answer) else answer
         if not isinstance(move, Decision):
             raise TypeError(f"The model answered with a {type(move).__name__}; give a Decision.")
-        body: dict[str, Any] = {name: getattr(move, name) for name in _OF_A_MOVE}
+        body: dict[str, Any] = {name: _storable(getattr(move, name)) for name in _OF_A_MOVE}
         body["step"] = worker.now.next_index
         body["started_at"] = started_at.isoformat()
         await worker.chain.append("step.decided", body)
@@ -309,18 +319,24 @@ class AgentKernel:
         arguments = {} if step.arguments is None else step.arguments
         call = ToolCall(step.tool, arguments, call_id=f"step-{step.index}")
         answer = await calls.run(step.index, 0, call, uncertain=worker.now.has_begun)
-        if answer.waits is not None:
+        if worker.chain.was_cancelled(answer):
+            await worker.chain.append("session.suspended", {})
+        elif answer.waits is not None:
             waits = {"step": step.index, "pending": answer.waits}
             await worker.chain.append("step.pending", waits)
-            return
+        else:
+            await self._observe(worker, step, answer)
+
+    async def _observe(self, worker: Worker, step: Step, answer: Answer) -> None:
         used = answer.usage
-        cost = self._tool_costs.get(step.tool, 0) if worker.now.has_begun else 0
+        cost = self._tool_costs.get(step.tool or "", 0) if worker.now.has_begun else 0
         body = {
             "step": step.index,
             "ok": answer.ok,
-            "message": answer.message,
+            # The body has run: what it said is kept, also where it is no text that a store takes.
+            "message": storable(answer.message),
             "verdict": answer.verdict,
-            "code": answer.code,
+            "code": storable(answer.code),
             "tokens": 0 if used is None else (used.input_tokens or 0) + (used.output_tokens or 0),
             "cost_micros": cost if used is None else cost + (used.cost_micros or 0),
         }
@@ -330,10 +346,12 @@ class AgentKernel:
         pad = worker.working.pad
         summary = await pad.compacted_summary()
         if pad.compaction_error is not None:
-            await worker.chain.append("pad.compaction_failed", {"error": pad.compaction_error})
+            failed = {"error": storable(pad.compaction_error)}
+            await worker.chain.append("pad.compaction_failed", failed)
         elif summary is not None:
             count = len(pad.steps) - pad.keep_recent
-            await worker.chain.append("pad.compacted", {"summary": summary, "count": count})
+            folded = {"summary": storable(summary), "count": count}
+            await worker.chain.append("pad.compacted", folded)
 
     def _calls(self, worker: Worker, governed: GovernedRun) -> GovernedCalls:
         desk = Desk(
@@ -369,6 +387,10 @@ _OF_A_MOVE = (
     "tokens_out",
     "cost_micros",
 )
+
+
+def _storable(value: object) -> object:
+    return storable(value) if isinstance(value, str) else value
 
 
 def _never() -> None:
