@@ -168,6 +168,7 @@ def _overhead(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "Figures are medians, in microseconds of CPU time over all threads."
     yield "What is added is the median of the differences within a turn."
     yield "In brackets is how many times the ungoverned call the governed one takes."
+    yield "`runtime` is Adjudge's own loop, which does so little else that its shares are large."
     yield ""
     yield "![What governing adds to a call and to a run, for each framework](overhead.svg)"
     for way, title in (("call", "A call of the tool"), ("run", "A whole run")):
