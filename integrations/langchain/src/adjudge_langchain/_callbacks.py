@@ -28,7 +28,7 @@ from adjudge_langchain._calls import projected
 from adjudge_langchain._frames import FRAME, Attempts
 from adjudge_langchain._runs import Place, attempt_of, carry_on, governed_run_sync, place_of, wait
 from adjudge_langchain._tools import binding_of
-from adjudge_langchain._watching import Reading, Watched, known_tools
+from adjudge_langchain._watching import Reading, Running, Watched, known_tools
 
 __all__ = ["AdjudgeCallbackHandler", "ToolCallDenied", "denial_for_model"]
 
@@ -81,7 +81,7 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         self._binding = Binding.of(guard, context=context)
         self._tools = known_tools(tools)
         self._attempts = Attempts()
-        self._running: dict[UUID, Watched] = {}
+        self._running = Running()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -161,6 +161,8 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         """Judge a call; raises `ToolCallDenied` where it may not run."""
         name = str(serialized.get("name") or kwargs.get("name") or "")
         if self._is_governed(name):
+            if run_id in self._running:
+                self._running.begin(run_id, None)  # its end is not that of the other
             return
         try:
             sent = input_str if inputs is None else inputs
@@ -178,14 +180,14 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Put down that a call's body is done."""
         failed = isinstance(output, ToolMessage) and output.status == "error"
-        self._end(run_id, ToolException("the tool answered with an error") if failed else None)
+        error = ToolException("the tool answered with an error") if failed else None
+        self._end(self._running.end(run_id), error)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Put down that a call's body raised."""
-        self._end(run_id, error)
+        self._end(self._running.end(run_id), error)
 
-    def _end(self, run_id: UUID, error: BaseException | None) -> None:
-        watched = self._running.pop(run_id, None)
+    def _end(self, watched: Watched | None, error: BaseException | None) -> None:
         if watched is None:
             return
         if error is None:
@@ -213,9 +215,9 @@ class AdjudgeCallbackHandler(BaseCallbackHandler):
         watched = Watched(self.guard, proposed, context, reading, key)
         governed = watched.until_it_runs()
         if governed is None:
-            self._running[run_id] = watched
+            self._running.begin(run_id, watched)
             watched.when_given_up(
-                lambda: self.on_tool_error(asyncio.CancelledError(), run_id=run_id)
+                lambda: self._end(self._running.give_up(run_id, watched), asyncio.CancelledError())
             )
             return
         if governed.pending is not None:

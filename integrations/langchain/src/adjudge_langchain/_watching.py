@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from langchain_core.tools import BaseTool, Tool
 from pydantic import BaseModel, create_model
@@ -40,7 +42,7 @@ from adjudge_langchain._bodies import (
     unread_values,
 )
 
-__all__ = ["KnownTool", "Reading", "Watched", "known_tools"]
+__all__ = ["KnownTool", "Reading", "Running", "Watched", "known_tools"]
 
 
 class KnownTool:
@@ -57,6 +59,10 @@ class KnownTool:
             make: Any = create_model if issubclass(full, BaseModel) else create_model_v1
             free: dict[str, Any] = dict.fromkeys(self._injected, (Any, None))
             self._schema = make(full.__name__, __base__=full, **free)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KnownTool:
+        """Give itself: nothing in it changes, and equal handlers know the same tools."""
+        return self
 
     def read(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Give named values as the body will get them; raises as the schema does."""
@@ -217,3 +223,63 @@ class Watched:
         self._ended.wait()
         if self._error is not None:
             raise self._error
+
+
+@dataclass(slots=True, eq=False)
+class _Begun:
+    """A call that has begun; `watched` is None where it is judged elsewhere."""
+
+    watched: Watched | None
+    ended: bool = False
+
+
+# What has begun here and has not ended. A call begins and ends in one context, and no other call
+# that overlaps with it does, but for those that are inside of it.
+_BEGUN: ContextVar[tuple[_Begun, ...]] = ContextVar("adjudge_begun", default=())
+
+
+class Running:
+    """The calls that have begun, by their run ids, of which a caller may give several calls one."""
+
+    def __init__(self) -> None:
+        self._begun: dict[UUID, list[_Begun]] = {}
+        self._lock = threading.Lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Running:
+        """Give none: what has begun ends where it has begun."""
+        return Running()
+
+    def __contains__(self, run_id: UUID) -> bool:
+        """Whether a call of that id has begun and not ended."""
+        return run_id in self._begun
+
+    def begin(self, run_id: UUID, watched: Watched | None) -> None:
+        """Put down that a call begins here."""
+        begun = _Begun(watched)
+        with self._lock:
+            self._begun.setdefault(run_id, []).append(begun)
+        _BEGUN.set((*(each for each in _BEGUN.get() if not each.ended), begun))
+
+    def end(self, run_id: UUID) -> Watched | None:
+        """Give the call of that id that ends here; None for one that is judged elsewhere."""
+        with self._lock:
+            alike = self._begun.get(run_id)
+            if alike is None:
+                return None
+            here = (each for each in reversed(_BEGUN.get()) if each in alike)
+            return self._drop(run_id, next(here, alike[0]))
+
+    def give_up(self, run_id: UUID, watched: Watched) -> Watched | None:
+        """Give a call of which nobody has heard since it began; None where it has ended."""
+        with self._lock:
+            for begun in self._begun.get(run_id, ()):
+                if begun.watched is watched:
+                    return self._drop(run_id, begun)
+        return None
+
+    def _drop(self, run_id: UUID, begun: _Begun) -> Watched | None:
+        begun.ended = True
+        self._begun[run_id].remove(begun)
+        if not self._begun[run_id]:
+            del self._begun[run_id]
+        return begun.watched
