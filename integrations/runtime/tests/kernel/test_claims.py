@@ -99,25 +99,102 @@ async def test_of_many_workers_one_goes_on(desk, look, done, workers, tmp_path):
     assert {ConcurrentModification} >= {type(c) for c in came if isinstance(c, StoreError)}
 
 
-async def test_a_stale_save_stops_the_worker(desk, look, done):
-    """A session that somebody saved past the chain is not overwritten, and nothing more runs."""
-    d = desk(look("one"), look("two"), done)
-    await d.create()
-    ask = d.kernel._model
+class Lagging(MemorySessionStore):
+    """A store in which a save of a worker that was overtaken arrives late."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached = asyncio.Event()
+        self.arrives = asyncio.Event()
+        self.late = True
+
+    async def save(self, record, *, expected_version):
+        """Keep a session; the first one that is saved when it is told to."""
+        if self.late:
+            self.late = False
+            self.reached.set()
+            await self.arrives.wait()
+        return await super().save(record, expected_version=expected_version)
+
+
+async def test_a_save_that_arrives_late_stops_nobody_else(desk, look, done):
+    """Whoever has the session saves over what a worker of before it saved, and loses nothing."""
+    store, chain = Lagging(), MemoryRunStore()
+    slow = desk(look("one"), done, store=store, chain=chain)
+    fast = desk(look("two"), done, store=store, chain=chain)
+    await slow.create()
+    overtaken = asyncio.create_task(slow.run())
+    await store.reached.wait()
+    ask = fast.kernel._model
 
     async def model(text):
-        if len(d.ran) == 1 and len(d.read) == 1:
-            record = await d.store.load("s")
-            await d.store.save(record, expected_version=record.version)
+        if not store.arrives.is_set():
+            store.arrives.set()
+            with pytest.raises(ConcurrentModification):
+                await overtaken
         return ask(text)
 
-    d.kernel._model = model
+    fast.kernel._model = model
+    result = await fast.run()
+
+    assert (RunState.COMPLETED, "the answer") == (result.state, result.answer)
+    assert ([("look", "one")], [("look", "two")]) == (slow.ran, fast.ran)
+    assert RunState.COMPLETED.value == (await store.load("s")).body["state"]
+
+
+async def test_cancelling_is_not_undone_by_a_save_that_arrives_late(desk, look, done):
+    """Ending a session succeeds at once, whatever a worker of before it still saves."""
+    store, chain = Lagging(), MemoryRunStore()
+    d = desk(look("one"), done, store=store, chain=chain)
+    await d.create()
+    overtaken = asyncio.create_task(d.run())
+    await store.reached.wait()
+
+    class Episodes:
+        def record(self, episode):
+            loop.call_soon_threadsafe(store.arrives.set)
+            asyncio.run_coroutine_threadsafe(saved_late(), loop).result()
+
+    async def saved_late():
+        with pytest.raises(ConcurrentModification):
+            await overtaken
+
+    loop = asyncio.get_running_loop()
+    d.kernel._episodic = Episodes()
+    await d.kernel.cancel("s")
+
+    assert RunState.CANCELLED.value == (await store.load("s")).body["state"]
+
+
+async def test_a_session_that_was_saved_by_who_went_on_is_not_saved_over(desk, look, done):
+    """A worker that comes to save after another has gone on is told so."""
+    store, chain = Lagging(), MemoryRunStore()
+    slow = desk(look("one"), store=store, chain=chain)
+    fast = desk(look("two"), done, store=store, chain=chain)
+    await slow.create()
+    overtaken = asyncio.create_task(slow.run())
+    await store.reached.wait()
+
+    await fast.run()
+    store.arrives.set()
 
     with pytest.raises(ConcurrentModification):
-        await d.run()
+        await overtaken
+    assert RunState.COMPLETED.value == (await store.load("s")).body["state"]
 
-    assert [("look", "one"), ("look", "two")] == d.ran
-    assert 2 == len(d.read)
+
+async def test_two_workers_may_save_the_same_end(desk, done):
+    """An end that is on the chain is saved by whoever comes first, and the other is content."""
+    store, chain = Lagging(), MemoryRunStore()
+    one, other = desk(done, store=store, chain=chain), desk(store=store, chain=chain)
+    await one.create()
+    ending = asyncio.create_task(one.run())
+    await store.reached.wait()
+
+    again = await other.run()
+    store.arrives.set()
+
+    assert (await ending).answer == again.answer == "the answer"
 
 
 async def test_a_session_goes_on_from_its_chain_where_a_save_was_lost(desk, look, done):

@@ -5,9 +5,11 @@ import pytest
 from adjudge import (
     AnswerError,
     ApprovalDecision,
+    MemoryLedger,
     MemoryRunStore,
     MemorySessionStore,
     SQLiteLedger,
+    StoreError,
     pause_approval,
 )
 from adjudge_runtime.kernel import RunState
@@ -91,3 +93,78 @@ async def test_an_answer_where_nothing_waits_is_an_error(desk, done):
     with pytest.raises(AnswerError):
         await d.run(answers={"x": ApprovalDecision(True, "bo")})
     assert [] == d.read
+
+
+class Forgetful(MemoryRunStore):
+    """A chain that fails once where it is to take a record of a kind."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    async def append(self, record):
+        """Keep a record, or fail."""
+        if record.kind == self.kind:
+            self.kind = None
+            raise OSError("down")
+        await super().append(record)
+
+
+@pytest.fixture
+def halfway(desk, propose, done):
+    """Give what makes a desk whose chain failed where it was to say that a call waits."""
+
+    async def make():
+        ledger = MemoryLedger()
+        d = desk(
+            propose("pay", amount=3),
+            done,
+            chain=Forgetful("step.pending"),
+            guard={"on_approval": pause_approval(ledger)},
+        )
+        with pytest.raises(StoreError, match="down"):
+            await d.run()
+        return d
+
+    return make
+
+
+async def test_a_person_is_asked_once_where_the_chain_failed(halfway):
+    """What the ledger has is what the session waits for, though its chain does not say so."""
+    d = await halfway()
+    [asked] = await d.guard.waiting("session/s")
+
+    again = await d.run()
+
+    assert (RunState.WAITING_INPUT, asked.id) == (again.state, again.pending)
+    assert [asked.id] == [each.id for each in await d.guard.waiting("session/s")]
+
+
+async def test_an_answer_counts_where_the_chain_failed(halfway):
+    """The person answers what was asked, and the call runs once for it."""
+    d = await halfway()
+    [asked] = await d.guard.waiting("session/s")
+
+    result = await d.run(answers={asked.id: ApprovalDecision(True, "bo")})
+
+    assert (True, [("pay", 3)]) == (result.succeeded, d.ran)
+    assert [] == list(await d.guard.waiting("session/s"))
+
+
+async def test_a_refusal_stands_where_the_chain_failed(desk, propose, done):
+    """What somebody refused is not asked about again, whatever the chain has lost since."""
+    ledger = MemoryLedger()
+    d = desk(
+        propose("pay", amount=3),
+        done,
+        chain=Forgetful("step.observed"),
+        guard={"on_approval": pause_approval(ledger)},
+    )
+    waiting = await d.run()
+    with pytest.raises(StoreError, match="down"):
+        await d.run(answers={waiting.pending: ApprovalDecision(False, "bo", "no")})
+
+    result = await d.run()
+
+    assert (True, []) == (result.succeeded, d.ran)
+    assert "error: [denied]" in d.read[1]

@@ -92,7 +92,7 @@ class Chain:
         if stop.code == "superseded":
             raise ConcurrentModification(
                 f"Another worker has gone on with the session {self.session_id!r} ({stop.error}); "
-                "this one did nothing since. Run it again to go on from there."
+                "this one began nothing since. Run it again to go on from there."
             )
         raise StoreError(f"The chain of the session {self.session_id!r} failed: {stop.error}.")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from adjudge.integration import freeze_object
+from adjudge_runtime._answers import storable
 
-__all__ = ["Decision", "Model"]
+__all__ = ["Decision", "Model", "decision_to_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,11 @@ _NEEDS = {"act": "tool", "finish": "answer", "ask": "question"}
 
 Model = Callable[[str], Decision | Awaitable[Decision]]
 """Chooses the next move, having read the goal and the scratchpad; it may be async."""
+
+
+def decision_to_body(decision: Decision) -> dict[str, Any]:
+    """Give a decision as a JSON object, with texts that every store takes."""
+    body = {field.name: getattr(decision, field.name) for field in fields(decision)}
+    return {
+        name: storable(value) if isinstance(value, str) else value for name, value in body.items()
+    }

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from adjudge import (
     AnswerError,
@@ -22,6 +23,7 @@ from adjudge import (
     ConcurrentModification,
     Executor,
     Principal,
+    RecordError,
     RunStore,
     SessionStore,
     ToolGuard,
@@ -32,11 +34,12 @@ from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._calls import GovernedCalls
 from adjudge_runtime._desk import Desk
 from adjudge_runtime._journal import Journal, check_run_id
+from adjudge_runtime._stops import said
 from adjudge_runtime._values import ToolCall
 from adjudge_runtime.kernel._budgets import BudgetBreach, Budgets
 from adjudge_runtime.kernel._chain import ExecutedStep, chain_id, executed_steps
 from adjudge_runtime.kernel._checks import check_answer, check_settings, check_texts
-from adjudge_runtime.kernel._decision import Decision, Model
+from adjudge_runtime.kernel._decision import Decision, Model, decision_to_body
 from adjudge_runtime.kernel._episodic import Episode, Episodes, EpisodicMemory
 from adjudge_runtime.kernel._lifecycle import Event, IllegalTransition, RunState, transition
 from adjudge_runtime.kernel._results import SessionResult, result_of
@@ -148,8 +151,8 @@ class AgentKernel:
         of what is pending. `suspend_when` is asked before each model call whether to stop there.
         Raises `IllegalTransition` for a session that has ended, `ValueError` for one that waits
         and gets no answer (or the other way round), `AnswerError` for approvals that are none, and
-        `ConcurrentModification` where another worker was faster: then this one has run nothing
-        since. What the model raises is raised, and the session can go on from there.
+        `ConcurrentModification` where another worker has taken the session over: then this one has
+        begun nothing since. What the model raises is raised, and the session can go on from there.
         """
         worker = await self._open(session_id)
         if worker.has_ended:
@@ -160,8 +163,16 @@ class AgentKernel:
             return result_of(worker)
         await self._take_up(worker, resume_answer)
         await self._note("session.run_started", worker.now)
-        breach = await self._go_on(worker, governed, suspend_when)
-        await self._leave(worker)
+        try:
+            breach = await self._go_on(worker, governed, suspend_when)
+            await self._leave(worker)
+        except GeneratorExit:
+            raise  # nothing can be awaited any more
+        except BaseException as error:
+            with suppress(RecordError):
+                await self._note("session.run_ended", worker.now, error=said(error))
+            raise
+        await self._note("session.run_ended", worker.now)
         result = result_of(worker, breach)
         if result.pending == "":
             # An agent inside of the call waits: what it waits for has its id in the ledger.
@@ -198,13 +209,15 @@ class AgentKernel:
             raise IllegalTransition(worker.now.state, Event.RESUME)
         # It ended, and the worker that ended it did not come to save that.
         await self._leave(worker)
+        await self._note("session.run_ended", worker.now)
         return result_of(worker)
 
     async def _governed_run(
         self, worker: Worker, answers: Mapping[str, ApprovalDecision] | None
     ) -> GovernedRun:
         run_id = chain_id(worker.now.session_id)
-        if worker.now.pending is not None and self._guard.pauses:
+        if worker.now.acting is not None and self._guard.pauses:
+            # It may wait without the chain's saying so: the ledger is written first.
             return await self._guard.reopen(answers or {}, run=run_id)
         if answers:
             raise AnswerError(
@@ -241,7 +254,6 @@ class AgentKernel:
             )
             await asyncio.to_thread(self._episodic.record, episode)
         await worker.save()
-        await self._note("session.run_ended", worker.now)
 
     async def _interrupt(self, session_id: str, kind: str, event: Event) -> SessionSnapshot:
         for last in (False,) * (_TRIES - 1) + (True,):
@@ -250,6 +262,7 @@ class AgentKernel:
             try:
                 await worker.claim(kind, {})
                 await self._leave(worker)
+                await self._note("session.run_ended", worker.now)
             except ConcurrentModification:
                 if last:
                     raise
@@ -257,7 +270,7 @@ class AgentKernel:
                 return worker.working.snapshot()
         raise AssertionError  # the last try returns or raises
 
-    async def _note(self, kind: str, now: SessionSnapshot) -> None:
+    async def _note(self, kind: str, now: SessionSnapshot, **about: str) -> None:
         await self._guard.record_event(
             kind,
             {
@@ -268,6 +281,7 @@ class AgentKernel:
                 "model_calls": now.model_calls,
                 "tokens_used": now.tokens_used,
                 "cost_micros": now.cost_micros,
+                **about,
             },
         )
 
@@ -307,10 +321,8 @@ class AgentKernel:
         move = await answer if inspect.isawaitable(answer) else answer
         if not isinstance(move, Decision):
             raise TypeError(f"The model answered with a {type(move).__name__}; give a Decision.")
-        body: dict[str, Any] = {name: _storable(getattr(move, name)) for name in _OF_A_MOVE}
-        body["step"] = worker.now.next_index
-        body["started_at"] = started_at.isoformat()
-        await worker.chain.append("step.decided", body)
+        at = {"step": worker.now.next_index, "started_at": started_at.isoformat()}
+        await worker.chain.append("step.decided", {**decision_to_body(move), **at})
 
     async def _act(self, worker: Worker, calls: GovernedCalls) -> None:
         step = worker.now.acting
@@ -318,12 +330,18 @@ class AgentKernel:
         assert step.tool is not None
         arguments = {} if step.arguments is None else step.arguments
         call = ToolCall(step.tool, arguments, call_id=f"step-{step.index}")
+        waits = calls.waiting(call)
+        if waits is not None:
+            await worker.chain.append("step.pending", {"step": step.index, "pending": waits})
+            return
+        if not worker.now.has_begun:
+            calls.forget_unbegun(call)
         answer = await calls.run(step.index, 0, call, uncertain=worker.now.has_begun)
         if worker.chain.was_cancelled(answer):
             await worker.chain.append("session.suspended", {})
         elif answer.waits is not None:
-            waits = {"step": step.index, "pending": answer.waits}
-            await worker.chain.append("step.pending", waits)
+            body = {"step": step.index, "pending": answer.waits}
+            await worker.chain.append("step.pending", body)
         else:
             await self._observe(worker, step, answer)
 
@@ -374,23 +392,6 @@ class AgentKernel:
             return CallContext(user, self._environment, extra=extra)
         given = self._caller(now)
         return await given if inspect.isawaitable(given) else given
-
-
-_OF_A_MOVE = (
-    "kind",
-    "thought",
-    "tool",
-    "arguments",
-    "answer",
-    "question",
-    "tokens_in",
-    "tokens_out",
-    "cost_micros",
-)
-
-
-def _storable(value: object) -> object:
-    return storable(value) if isinstance(value, str) else value
 
 
 def _never() -> None:

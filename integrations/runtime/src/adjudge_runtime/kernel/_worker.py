@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from adjudge import RunStore, SessionStore, StoreError
+from adjudge import ConcurrentModification, RunStore, SessionStore, StoreError
 from adjudge_runtime.kernel._chain import Chain, chain_id
 from adjudge_runtime.kernel._lifecycle import TERMINAL_STATES
 from adjudge_runtime.kernel._scratchpad import Scratchpad
@@ -61,9 +61,25 @@ class Worker:
         self.chain.applies = self._follow
 
     async def save(self) -> None:
-        """Checkpoint; raises `ConcurrentModification` where somebody else saved the session."""
-        kept = await self._store.save(self.working.record(), expected_version=self.now.version)
-        self.working.saved_as(kept.version)
+        """Checkpoint; raises `ConcurrentModification` where another worker has gone on with it.
+
+        A worker that was overtaken may save once more before it comes to know. What it saves covers
+        less of the chain, so that it is replaced; what covers as much is the same session.
+        """
+        while True:
+            now = self.now
+            try:
+                kept = await self._store.save(self.working.record(), expected_version=now.version)
+            except ConcurrentModification:
+                saved = session_from_record(await self._store.load(now.session_id))
+                if saved.version == now.version or saved.covers > now.covers:
+                    raise
+                self.working.saved_as(saved.version)
+                if saved.covers == now.covers:
+                    return
+            else:
+                self.working.saved_as(kept.version)
+                return
 
     def _follow(self, record: Any) -> None:
         self.working.apply(record)
