@@ -100,6 +100,58 @@ class TestPlaces:
         assert Outcome.PENDING == again.outcome
         assert [args] == bench.ran
 
+    async def test_a_call_is_found_again_by_where_it_stands(self, bench, desk):
+        """Its id alone does not do: agents, and calls inside of others, may have the same ones."""
+        guard, run = desk.guard(ASK), GovernedRun()
+        args = {"to": "x", "amount": 1}
+        paused = await guard.check("pay", args, place=CallPlace("c1", run, "clerk", "/c0"))
+
+        found = run.entry_at("pay", "c1", agent="clerk", parent="/c0")
+
+        assert paused.pending.id == found.id
+        assert None is run.entry_at("pay", "c1", agent="clerk")
+        assert None is run.entry_at("pay", "c1", agent="other", parent="/c0")
+        assert None is run.entry_at("pay", "c2", agent="clerk", parent="/c0")
+        assert None is run.entry_at("note", "c1", agent="clerk", parent="/c0")
+
+    async def test_one_that_cannot_wait_is_denied(self, bench, desk):
+        """Law 4: nothing is entered that nobody would go on with."""
+        guard, run = desk.guard(ASK), GovernedRun()
+        place = CallPlace("c1", run, may_pause=False)
+
+        denied = await guard.check("pay", {"to": "x", "amount": 1}, place=place)
+
+        assert (Outcome.DENIED, "cannot_pause") == (denied.outcome, denied.result.code)
+        assert ((), []) == (await guard.waiting(run.id), bench.ran)
+
+    @pytest.mark.parametrize("pauses", [True, False], ids=["pauses", "asks"])
+    async def test_a_host_may_deny_before_anybody_is_asked(self, bench, desk, pauses):
+        """A person's answer to what cannot run is not asked for."""
+        asked, judged = [], []
+
+        def refuse(request):
+            judged.append(dict(request.args))
+            return "stale", "it is too late"
+
+        guard = desk.guard(ASK) if pauses else bench.guard(ASK, on_approval=asked.append)
+        place = CallPlace("c1", GovernedRun(), before_asking=refuse)
+
+        denied = await guard.check("pay", {"to": "x", "amount": 1}, place=place)
+
+        assert ("stale", "[denied] it is too late") == (denied.result.code, denied.text)
+        assert [{"to": "x", "amount": 1}] == judged
+        assert [] == asked == bench.ran
+        assert not [event for event in bench.events if event.kind.startswith("approval.")]
+
+    async def test_what_fails_before_asking_denies(self, bench, desk):
+        """Law 4: nobody is asked, and nothing runs."""
+        place = CallPlace("c1", GovernedRun(), before_asking=lambda request: 1 / 0)
+
+        denied = await desk.guard(ASK).check("pay", {"to": "x", "amount": 1}, place=place)
+
+        assert (Outcome.DENIED, []) == (denied.outcome, bench.ran)
+        assert "ZeroDivisionError" in denied.text
+
     async def test_an_unknown_tool_keeps_the_id_of_its_call(self, bench):
         """The record says which of the model's calls named no tool."""
         guard = bench.guard(ALLOW)

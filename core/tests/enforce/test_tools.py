@@ -1,6 +1,7 @@
 """Tools, their shadows, and sets of them."""
 
 import functools
+import pickle
 
 import pytest
 
@@ -203,6 +204,49 @@ def test_sets_are_values():
         one.get("note")
     with pytest.raises(KeyError):
         one.without_tool("note")
+
+
+def test_what_is_derived_of_a_set_is_made_once():
+    """Each set keeps what each function made of it, and a set with other tools has its own."""
+    made = []
+
+    def names(tools):
+        made.append(tools.names)
+        return list(tools.names)
+
+    one = ToolSet.from_functions(pay)
+    other = one.with_tool(ToolDef("note", "", lambda text: text))
+
+    assert one.derived(names) is one.derived(names)
+    assert ["pay", "note"] == other.derived(names)
+    assert [("pay",), ("pay", "note")] == made
+
+
+def test_what_cannot_be_derived_is_tried_again():
+    """An exception is the caller's, and is not kept."""
+    answers = iter([ValueError("not yet"), "now"])
+
+    def make(tools):
+        answer = next(answers)
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+    tools = ToolSet.from_functions(pay)
+
+    with pytest.raises(ValueError, match="not yet"):
+        tools.derived(make)
+    assert "now" == tools.derived(make)
+
+
+def test_a_set_is_copied_without_what_was_derived():
+    """What was derived need not be anything that can be pickled."""
+    tools = ToolSet.from_functions(pay)
+    tools.derived(lambda tools: lambda: tools)
+
+    again = pickle.loads(pickle.dumps(tools))
+
+    assert (tools.names, tools.get("pay")) == (again.names, again.get("pay"))
 
 
 def test_a_definition_must_agree_with_itself():

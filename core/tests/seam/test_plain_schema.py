@@ -1,15 +1,19 @@
 """Arguments that are taken as they are: only such as the schema would leave alone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._arguments.plain_schema import kinds_of, plainly_fits
+from adjudge._arguments.plain_schema import kinds_of, plainly_fits, plainly_taken
+from adjudge._values import FrozenDict
+from adjudge.errors import ArgumentsRefused
 from adjudge.integration import freeze_object, normalise
 
 TYPES = {"s": "string", "i": "integer", "n": "number", "b": "boolean"}
 VALUES = st.one_of(
     st.text(max_size=3),
     st.integers(-3, 3),
+    st.integers(2**62, 2**65),
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
     st.none(),
@@ -72,3 +76,55 @@ def test_only_the_very_types_fit():
     assert not plainly_fits({"a": "x"}, kinds)
     assert not plainly_fits({"a": "x", "b": True}, kinds)
     assert not plainly_fits({"a": "x", "b": 1, "c": 1}, kinds)
+
+
+class Name(str):
+    """A text that is more than one."""
+
+    __slots__ = ()
+
+
+ODD = st.one_of(VALUES, st.floats(), st.just(Name("x")), st.just("\ud800"), st.just(10**5000))
+NAMES = st.one_of(st.sampled_from("sinbx"), st.sampled_from("sinb").map(Name))
+
+
+@given(schemas(), st.dictionaries(NAMES, ODD), st.sampled_from([dict, FrozenDict]))
+def test_what_is_taken_at_once_is_what_the_long_way_gives(schema, args, kind):
+    """It is frozen as `freeze_object` does, would be refused by nothing, and fits the schema."""
+    taken = plainly_taken(kind(args), kinds_of(schema))
+    if taken is None:
+        return
+    frozen = freeze_object(args)
+    found = normalise(schema, frozen)
+
+    assert () == tuple(found.problems)
+    assert frozen == taken == found.args
+    assert [*map(type, frozen)] == [*map(type, taken)]
+    assert [*map(type, frozen.values())] == [*map(type, taken.values())]
+    assert FrozenDict is type(taken)
+
+
+def test_what_is_taken_is_a_copy():
+    """Whoever changes what was handed over changes nothing of what is judged."""
+    args = {"s": "x"}
+    taken = plainly_taken(args, {"s": str})
+    args["s"] = "y"
+
+    assert {"s": "x"} == taken
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"s": "\ud800"}, {"s": 1}, {"s": "x", "t": "y"}, {}, {Name("s"): "x"}, '{"s": "x"}', ["s"]],
+)
+def test_what_may_be_wrong_is_not_taken_at_once(args):
+    """A lone surrogate, another kind, another name and a text take the long way."""
+    assert plainly_taken(args, {"s": str}) is None
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_no_number_without_a_meaning_is_taken_at_once(number):
+    """What `freeze_object` refuses goes to it."""
+    assert plainly_taken({"n": number}, {"n": float}) is None
+    with pytest.raises(ArgumentsRefused):
+        freeze_object({"n": number})

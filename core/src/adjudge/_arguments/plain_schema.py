@@ -7,14 +7,18 @@ against it would change nothing, and takes longer than all else of a call.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
-__all__ = ["Kinds", "kinds_of", "plainly_fits"]
+from adjudge._values import FrozenDict
+
+__all__ = ["Kinds", "kinds_of", "plainly_fits", "plainly_taken"]
 
 Kinds = Mapping[str, type]
 """The types of a tool's arguments, by name."""
 
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+_SMALL = 2**63
 _SAYS_NO_MORE = frozenset({"type", "default", "description", "title"})
 
 
@@ -41,3 +45,32 @@ def plainly_fits(args: Mapping[str, Any], kinds: Kinds) -> bool:
         if type(value) is not kinds.get(name):
             return False
     return True
+
+
+def plainly_taken(args: object, kinds: Kinds) -> FrozenDict | None:
+    """Freeze arguments where that changes nothing, and a schema of these types neither.
+
+    None says that they need a look, not that anything is wrong with them.
+    """
+    if type(args) is dict:
+        # Looked at is what was taken, whatever becomes of the other.
+        taken = FrozenDict(args)
+    elif type(args) is FrozenDict:
+        taken = args
+    else:
+        return None
+    if len(taken) != len(kinds):
+        return None
+    for name, value in taken.items():
+        kind = type(value)
+        if kind is not kinds.get(name) or type(name) is not str:
+            return None
+        if kind is str:
+            if not value.isascii():
+                return None
+        elif kind is int:
+            if not -_SMALL < value < _SMALL:
+                return None
+        elif kind is float and not isfinite(value):
+            return None
+    return taken

@@ -71,7 +71,11 @@ class Asking:
 def open_asking(
     attempt: Judging, request: ActionRequest, decision: Decision, default_timeout: float
 ) -> Asking:
-    """Make a new occurrence to ask about."""
+    """Make a new occurrence to ask about, unless nobody is to be asked."""
+    before_asking = attempt.door.before_asking
+    refused = None if before_asking is None else before_asking(request)
+    if refused is not None:
+        raise Refusal(*refused)
     seconds = decision.timeout_seconds
     timeout = min(default_timeout if seconds is None else seconds, LONGEST_TIMEOUT)
     return Asking(

@@ -17,9 +17,8 @@ from adjudge._enforcement.doors import Door
 from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
-from adjudge._ledger.keys import ledger_key
+from adjudge._ledger.keys import ledger_key, occurrence_of
 from adjudge._making import OpenEvent
-from adjudge._record.redaction import apply_redactor, frame_of
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
@@ -43,7 +42,6 @@ __all__ = [
     "unfit",
 ]
 
-_MOST_KEPT = 256
 # Written once: to join two texts makes another one, whose hash has to be found anew.
 _TERMINAL = MappingProxyType({outcome: f"action.{outcome}" for outcome in Outcome})
 
@@ -138,7 +136,7 @@ class Attempt:
             )
         else:
             call = f"{self.correlation_id}/{self.seq}"
-        return f"{call}/{door.attempt}"
+        return occurrence_of(call, door.attempt)
 
     def entry_id(self) -> str:
         """Give the id under which the ledger is to keep this occurrence."""
@@ -154,37 +152,7 @@ class Attempt:
             yield from self.flush(self.event(kind, self.redacted(body)))
 
     def redacted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        door = self.door
-        return apply_redactor(
-            self.settings.redact, {"tool": door.tool, "attempt": door.attempt, **body}
-        )
-
-    def framed(
-        self,
-        key: tuple[object, ...],
-        about: object,
-        fixed: Callable[[], Mapping[str, Any]],
-        members: Mapping[str, Any],
-    ) -> Mapping[str, Any]:
-        """Give a redacted body, of which the fixed members are the same for all of a key.
-
-        `about` is kept with them: where its `id` is in the key it stays what it is.
-        """
-        frames, redact = self.settings.frames, self.settings.redact
-        kept = frames.get(key)
-        if kept is None:
-            if len(frames) >= _MOST_KEPT:
-                frames.clear()
-            kept = frames[key] = (frame_of(redact, fixed(), tuple(members)), about)
-        frame = kept[0]
-        body = None if frame is None else frame.body(members)
-        return apply_redactor(redact, {**fixed(), **members}) if body is None else body
-
-    def _fixed_ending(self) -> dict[str, Any]:
-        fixed: dict[str, Any] = {"tool": self.door.tool, "attempt": self.door.attempt}
-        if self.decision is not None:
-            fixed["verdict"] = str(self.decision.verdict)
-        return fixed
+        return self.settings.bodies_of(self.door).redacted(body)
 
     def event(
         self, kind: str, redacted: Mapping[str, Any], when: datetime | None = None
@@ -216,27 +184,27 @@ class Attempt:
         """Give the effect that hands over what was held, and then these."""
         held = self.held
         if held is None:
-            return Emit(events)
+            return events
         self.held = None
-        return Emit((held, *events))
+        return (held, *events)
 
     def end(self, outcome: Outcome, body: Mapping[str, Any]) -> Steps[None]:
         """Record the terminal event, once."""
         if self.ended:
             return
         self.settled = True
-        if not self.settings.records:
+        settings = self.settings
+        if not settings.records:
             self.ended = True
             return
-        door, decision = self.door, self.decision
+        decision = self.decision
         verdict = None if decision is None else decision.verdict
-        key = ("ended", door.tool, door.attempt, verdict, *body)
-        redacted = self.framed(key, verdict, self._fixed_ending, body)
+        redacted = settings.bodies_of(self.door).ended(body, verdict)
         event = self.event(_TERMINAL[outcome], redacted)
         # Not before: what an interrupt keeps from being made is made once more.
         self.ended = True
         try:
-            yield self.handing_over(event)
+            yield (event,) if self.held is None else self.handing_over(event)
         except RecordError:
             return  # The outcome stands.
 
@@ -258,13 +226,11 @@ class Attempt:
         self, request: ActionRequest, decision: Decision, phase: str, effective: object
     ) -> Mapping[str, Any]:
         """Give the redacted body of a judgment: once for all calls that a rule decides alike."""
-        kept, door = self.settings.judgments, self.door
-        environment = request.context.environment
-        key = (id(decision), door.tool, door.attempt, phase, environment)
+        bodies, environment = self.settings.bodies_of(self.door), request.context.environment
         alike = effective is None and not request.resolved
-        found = kept.get(key) if alike else None
-        if found is not None and found[0] is decision:
-            return found[1]
+        found = bodies.judged(decision, phase, environment) if alike else None
+        if found is not None:
+            return found
         body: dict[str, Any] = {
             "verdict": str(decision.verdict),
             "reason": decision.reason,
@@ -278,11 +244,9 @@ class Attempt:
             shown = shown_paths(request, effective, self.redacted)
             if shown:
                 body["resolved"] = shown
-        redacted = self.redacted(body)
-        if alike and self.settings.keeps_judgments:
-            if len(kept) >= _MOST_KEPT:
-                kept.clear()
-            kept[key] = (decision, redacted)
+        redacted = bodies.redacted(body)
+        if alike:
+            bodies.keep_judged(decision, phase, environment, redacted)
         return redacted
 
     def claim_entry(self, expected: EntryState) -> Steps[bool]:

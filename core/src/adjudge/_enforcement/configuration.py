@@ -74,6 +74,8 @@ def may_read_paths(policy: object) -> bool:
 
 
 def _check_policy(policy: object) -> None:
+    if isinstance(policy, PolicyBundle | LayeredPolicyBundle):
+        return
     if isinstance(policy, str | bytes | Mapping | list | tuple | PolicyLayer):
         raise GovernError("The policy is not compiled; give compile_policy(...) of it.")
     if isinstance(policy, PurePath):

@@ -68,6 +68,11 @@ class Door(Protocol):
         ...
 
     @property
+    def before_asking(self) -> Callable[[ActionRequest], tuple[str, str] | None] | None:
+        """What may deny the call where a person would be asked, if anything may."""
+        ...
+
+    @property
     def declared(self) -> ToolMetadata | None: ...
     @property
     def metadata(self) -> ToolMetadata | None:
@@ -138,6 +143,7 @@ class FrameworkDoor:
     injects = True
     returns_result = False
     metadata = None
+    before_asking = None
 
     @property
     def shadow(self) -> Callable[..., Any] | None:

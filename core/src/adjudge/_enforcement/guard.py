@@ -8,9 +8,9 @@ tasks and threads at once. It decides nothing itself.
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -99,7 +99,7 @@ class ToolGuard:
         self._settings = Settings(
             policy=policy,
             evaluate=evaluate,
-            correlation_id=correlation_id if correlation_id is not None else uuid.uuid4().hex,
+            correlation_id=correlation_id if correlation_id is not None else os.urandom(16).hex(),
             records=bool(sinks),
             may_read_paths=may_read_paths(policy),
             holds_proposals=self._recorder.takes_several and is_data(policy),
@@ -115,7 +115,7 @@ class ToolGuard:
             new_id=_new_id,
             redact=redact,
             keeps_judgments=is_pure(redact),
-            described=described(principal, redact),
+            described=described(principal, redact) if sinks else EMPTY,
         )
         self._doors = doors_of(self._settings, self._tools, executor=executor)
 
@@ -134,7 +134,8 @@ class ToolGuard:
         no body. Closing either guard closes both.
         """
         check_tools(tools, executor)
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other._tools = tools
         other._doors = doors_of(self._settings, tools, executor=executor, schemas=schemas or EMPTY)
         return other

@@ -17,6 +17,7 @@ from adjudge._enforcement.effects import Effect, UseLedger
 from adjudge._enforcement.keeping import pending_of
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, Ledger, LedgerEntry
+from adjudge._ledger.keys import ledger_key, occurrence_of
 from adjudge._types import ApprovalDecision, CallContext, GovernedCall, PendingApproval
 from adjudge._values import freeze_object
 from adjudge.errors import AnswerError, ArgumentsRefused, EphemeralLedgerWarning, LedgerError
@@ -72,6 +73,30 @@ class GovernedRun:
     def waits(self, occurrence: str) -> LedgerEntry | None:
         """Give the entry of a call."""
         return self._entries.get(occurrence)
+
+    def entry_at(
+        self, tool: str, call_id: str, *, agent: str | None = None, parent: str | None = None
+    ) -> LedgerEntry | None:
+        """Give the entry of a call by where it stands, whatever its arguments; None without one.
+
+        For hosts that know the call again by `call_id`, which is unique within `parent`: the calls
+        inside of whose bodies it was proposed.
+        """
+        for entry in self._entries.values():
+            if (entry.tool, entry.call_id) != (tool, call_id):
+                continue
+            key = ledger_key(
+                run=self.id,
+                tool=tool,
+                args=entry.args,
+                namespace=entry.namespace,
+                call_id=call_id,
+                agent=agent,
+                task=parent,
+            )
+            if entry.occurrence == occurrence_of(key, entry.attempt):  # ids alone repeat
+                return entry
+        return None
 
     def take(self, occurrence: str) -> LedgerEntry | None:
         """Give the entry of a call to whoever goes on with it."""

@@ -5,12 +5,11 @@ Nothing here decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from adjudge._arguments.plain_schema import kinds_of, plainly_fits
+from adjudge._arguments.plain_schema import kinds_of, plainly_fits, plainly_taken
 from adjudge._arguments.proposal import Admitted, InvalidArguments, fitted, read_arguments
 from adjudge._enforcement.effects import Execute
 from adjudge._enforcement.settings import Settings
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ToolDoor", "UnknownToolDoor", "doors_of"]
 
 Schemas = Mapping[str, Mapping[str, Any]]
+BeforeAsking = Callable[[ActionRequest], tuple[str, str] | None]
 
 
 def doors_of(
@@ -56,6 +56,7 @@ class ToolDoor:
     agent: str | None = None
     parent: str | None = None
     may_pause = True
+    before_asking: BeforeAsking | None = None
     control_flow: tuple[type[BaseException], ...] = ()
     known = True
     raises = False
@@ -74,6 +75,9 @@ class ToolDoor:
         self.executor = executor
         self.schema = schema
         self.kinds = None if schema is None else kinds_of(schema)
+        # Where the schema and the signature name the same, to fit the one is to be whole.
+        kinds = self.kinds
+        self.whole = kinds if kinds is not None and kinds.keys() == signature.names else None
         self.tool = definition.name
         self.declared = definition.metadata
         self.shadow = definition.shadow_fn
@@ -82,14 +86,20 @@ class ToolDoor:
 
     def at(self, place: CallPlace) -> ToolDoor:
         """Give the same door for one call of a run."""
-        placed = copy(self)
+        placed = object.__new__(ToolDoor)
+        placed.__dict__.update(self.__dict__)
         placed.call_id, placed.run = place.call_id, place.run
         placed.agent, placed.parent = place.agent, place.parent
         placed.control_flow = place.control_flow
+        placed.may_pause, placed.before_asking = place.may_pause, place.before_asking
         return placed
 
     def admit(self, arguments: str | Mapping[str, Any]) -> Admitted:
         """Read the arguments and fill in the signature's defaults."""
+        if self.whole is not None:
+            taken = plainly_taken(arguments, self.whole)
+            if taken is not None:
+                return Admitted(taken)
         if type(arguments) is dict:
             sent = freeze_object(arguments)
         else:
@@ -151,6 +161,7 @@ class UnknownToolDoor:
     agent = None
     parent = None
     may_pause = True
+    before_asking = None
     control_flow = ()
     known = False
     raises = False

@@ -20,6 +20,7 @@ from adjudge.errors import ToolDefinitionError
 __all__ = ["ToolDef", "ToolSet", "shadow", "tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _ATTRIBUTE = "__adjudge_tool__"
 
@@ -132,11 +133,12 @@ class ToolSet:
     `ToolDefinitionError`: neither may silently take the other's place.
     """
 
-    __slots__ = ("_signatures", "_tools")
+    __slots__ = ("_derived", "_signatures", "_tools")
 
     def __init__(self, tools: Iterable[ToolDef | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, ToolDef] = {}
         self._signatures: dict[str, Signature] = {}
+        self._derived: dict[Callable[[ToolSet], Any], Any] = {}
         if callable(tools):
             raise ToolDefinitionError("A tool set is made of several; write ToolSet([...]) of it.")
         for item in tools:
@@ -166,6 +168,17 @@ class ToolSet:
         """Give the arguments that the tool of that name takes; `KeyError` where there is none."""
         return self._signatures[name]
 
+    def derived(self, make: Callable[[ToolSet], T]) -> T:
+        """Give what a function makes of this set, made once and kept with the set.
+
+        For integrations that need it in each run: a function of a module's own, which depends on
+        the set alone. What it raises is kept nowhere.
+        """
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: T = self._derived[make]
+        return made
+
     def with_tool(self, added: ToolDef | Callable[..., Any]) -> ToolSet:
         """Give a set with one tool more."""
         return ToolSet((*self._tools.values(), added))
@@ -181,6 +194,10 @@ class ToolSet:
 
     def __or__(self, other: ToolSet) -> ToolSet:
         return self.union(other)
+
+    def __reduce__(self) -> tuple[type[ToolSet], tuple[tuple[ToolDef, ...]]]:
+        # What was derived is made again where it is needed, and need not be anything to pickle.
+        return type(self), (tuple(self._tools.values()),)
 
     def __len__(self) -> int:
         return len(self._tools)

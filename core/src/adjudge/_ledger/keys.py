@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from adjudge._values import digest
 
-__all__ = ["ledger_key"]
+__all__ = ["ledger_key", "occurrence_of"]
 
 
 def ledger_key(
@@ -42,3 +42,8 @@ def ledger_key(
             "occurrence": occurrence,
         }
     )
+
+
+def occurrence_of(key: str, attempt: int) -> str:
+    """Name one attempt at the call of that key, as the ledger has it."""
+    return f"{key}/{attempt}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, Self, TypeAlias, get_args
 
 from langgraph.runtime import get_runtime
 
 from adjudge import CallContext, GovernError, ToolGuard
 from adjudge.integration import warn_unless_durable
 
-__all__ = ["Binding", "ContextSource", "Hosted", "ToolRun", "check_same"]
+__all__ = ["Binding", "ContextSource", "Hosted", "ToolRun", "check_same", "refuse_to_pickle"]
 
 Hosted: TypeAlias = Literal["refuse", "strip", "allow"]
 
@@ -42,6 +42,14 @@ class Binding:
     hosted: Hosted = "refuse"
     ungoverned: frozenset[str] = frozenset()
     context: ContextSource | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Give itself: copies of what is governed are governed by the same guard."""
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raise `GovernError`: what a guard stands before cannot be pickled."""
+        refuse_to_pickle()
 
     @classmethod
     def of(
@@ -86,6 +94,14 @@ def check_same(held: Binding, given: Binding, what: str) -> None:
             f"The {what} is governed already, with another context=, and who is calling would be "
             "lost. Give that context= where it was governed first, or the original here."
         )
+
+
+def refuse_to_pickle() -> NoReturn:
+    """Raise the `GovernError` for a pickle of what is governed, which would lose its guard."""
+    raise GovernError(
+        "What is governed cannot be pickled, for its guard stays in this process; pickle what it "
+        "was made of, and govern that anew where it is loaded."
+    )
 
 
 def _run_context() -> Any:

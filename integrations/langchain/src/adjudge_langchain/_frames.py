@@ -57,6 +57,10 @@ class Attempts:
         self._failed: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Attempts:
+        """Give itself: a repeat is one whichever copy makes it."""
+        return self
+
     def number(self, key: str) -> int:
         """Give the number of the attempt that is about to be made, from 1."""
         with self._lock:

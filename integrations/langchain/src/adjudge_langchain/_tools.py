@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
@@ -30,7 +30,7 @@ from adjudge_langchain._arguments import (
     is_own,
     visible,
 )
-from adjudge_langchain._binding import Binding, check_same
+from adjudge_langchain._binding import Binding, check_same, refuse_to_pickle
 from adjudge_langchain._bodies import (
     body_of,
     first_name,
@@ -118,6 +118,10 @@ class Copies:
         self._copies: OrderedDict[int, tuple[BaseTool, BaseTool]] = OrderedDict()
         self._lock = Lock()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Copies:
+        """Give none yet, under the same guard."""
+        return Copies(self._binding)
+
     def of(self, tool: BaseTool) -> BaseTool:
         """Give the governed copy of a tool; raises as `governed_tool` does."""
         with self._lock:
@@ -177,6 +181,9 @@ def _governed_class(base: type[T], binding: Binding) -> type[T]:
             if door.passes(self, args, kwargs):
                 return body(*args, **kwargs)
             return judge_sync(door.call(self, args, kwargs), body)
+
+        def __reduce_ex__(self, protocol: object) -> NoReturn:
+            refuse_to_pickle()
 
     if base._arun is not BaseTool._arun:
 

@@ -244,6 +244,10 @@ class _Attempts:
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._lock = Lock()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Attempts:
+        """Give none: a copy of a node is tried for itself."""
+        return _Attempts()
+
     def of(self, own: NodeTask, runtime: Runtime[Any], calls: Sequence[Any]) -> _Held:
         """Give what is known of the calls of a node's task."""
         name = f"{own.name} {calls!r}"

@@ -18,11 +18,13 @@ class Answer:
     """What came of one call.
 
     `waits` says that the call is left open: by the id of what is pending, or by an empty text
-    where something inside of its body waits.
+    where something inside of its body waits. `usage` and `denials` are those of agents inside of
+    its body.
     """
 
     __slots__ = (
         "code",
+        "denials",
         "duration_ms",
         "error",
         "message",
@@ -54,6 +56,7 @@ class Answer:
         self.duration_ms = duration_ms
         self.waits = waits
         self.usage: Usage | None = None
+        self.denials = 0
 
     @classmethod
     def of(cls, call: GovernedCall) -> Answer:
@@ -89,6 +92,7 @@ class Answer:
             round(self.duration_ms, 3),
             uncertain_retry,
             self.usage,
+            self.denials,
         )
 
 

@@ -1,7 +1,8 @@
 """One attempt at a run, from its first event to its result, whichever way it ends.
 
 Used for the run of `run_agent` and for those of the agents inside of its tools. What ended the loop
-becomes a `RunResult` and an event here; only cancellations and what is no `Exception` pass.
+becomes a `RunResult` and an event here; only cancellations and what is no `Exception` pass, and the
+record says so.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Attempt:
         """Go on with the run from where its journal ends."""
         self._forget_what_was_told()
         loop = self._loop()
+        if self.journal.past.lost is not None:
+            loop.meter.add(self.journal.past.lost)
         try:
             await self._begin(loop)
             if self.journal.past.is_finished:
@@ -59,6 +62,11 @@ class Attempt:
                 answer = await loop.run()
         except Stop as stop:
             return await self._stopped(stop, loop.meter)
+        except GeneratorExit:
+            raise  # nothing can be awaited any more
+        except BaseException as error:
+            await self._end("run.cancelled", {"reason": f"interrupted by {said(error)}"})
+            raise
         await self._end("run.succeeded", self._answered(answer, loop.meter))
         return self._result(loop.meter, final_answer=answer)
 
@@ -126,8 +134,7 @@ class Attempt:
             for kept in step.results.values():
                 if kept.usage is not None:
                     meter.add(kept.usage)
-                if kept.outcome == "denied":
-                    meter.denials += 1
+                meter.denials += kept.all_denials
         meter.steps = sum(not isinstance(step.action, FinalAnswer) for step in past.steps)
         return past.final_answer or ""
 

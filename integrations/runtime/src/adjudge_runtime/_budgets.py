@@ -11,7 +11,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from adjudge import AdjudgeError
-from adjudge.integration import canonical_json, digest, parse_arguments
+from adjudge.integration import (
+    FrozenDict,
+    FrozenList,
+    canonical_json,
+    digest,
+    freeze_object,
+    parse_arguments,
+)
 from adjudge_runtime._stops import Stop, said
 from adjudge_runtime._values import Budget, ToolCall, Usage
 
@@ -122,7 +129,17 @@ def _exhausted(error: str) -> Stop:
 def _canonical(args: Mapping[str, Any] | str) -> str:
     """Write arguments so that the same ones look the same, whoever wrote them."""
     try:
-        return canonical_json(parse_arguments(args) if isinstance(args, str) else args)
+        read = parse_arguments(args) if isinstance(args, str) else freeze_object(args)
+        return canonical_json(_plainly(read))
     except AdjudgeError as error:
         # They will be refused; what is refused for the same reason counts as the same.
         return f"refused: {error}"
+
+
+def _plainly(value: object) -> Any:
+    """Write a number in one way: 1, 1.0 and 1e0 are the same."""
+    if isinstance(value, FrozenDict):
+        return {name: _plainly(item) for name, item in value.items()}
+    if isinstance(value, FrozenList):
+        return [_plainly(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

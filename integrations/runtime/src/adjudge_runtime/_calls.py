@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Protocol
 
 from adjudge import (
@@ -20,14 +21,14 @@ from adjudge import (
     Verdict,
     inline_executor,
 )
-from adjudge.integration import CallPlace, EntryState, LedgerEntry, ledger_key
+from adjudge.integration import CallPlace, EntryState, LedgerEntry
 from adjudge_runtime._answers import Answer
 from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
 from adjudge_runtime._desk import Desk
 from adjudge_runtime._schema import tool_schema
 from adjudge_runtime._scope import SCOPE, CallScope
 from adjudge_runtime._stops import Suspended
-from adjudge_runtime._uncertain import EXTRA, careful_executor
+from adjudge_runtime._uncertain import EXTRA, before_asking, careful_executor
 from adjudge_runtime._values import ToolCall
 
 __all__ = ["CallTools", "GovernedCalls"]
@@ -67,7 +68,7 @@ class GovernedCalls:
         self._desk = desk
         self._tools = tools
         self._agent = agent
-        nests = holds_agents(tools)
+        nests = tools.derived(holds_agents)
         self._is_scoped = desk.journal.keeps or nests
         self._is_placed = desk.records or desk.run is not None or nests
         self._control_flow: tuple[type[BaseException], ...] = (Suspended,) if nests else ()
@@ -76,10 +77,11 @@ class GovernedCalls:
         if executor is not None and self._is_scoped:
             executor = claiming_executor(executor)
         elif desk.journal.keeps:
-            held = claiming_tools(tools)
+            held = tools.derived(claiming_tools)
         self._schemas = _schemas(tools)
         guard = desk.guard.with_tools(held, executor=executor, schemas=self._schemas)
         self._check = guard.check
+        self._context = desk.context
         self._retrying: ToolGuard | None = None
 
     def tool(self, name: str) -> ToolDef | None:
@@ -109,24 +111,15 @@ class GovernedCalls:
         run = self._desk.run
         if run is None:
             return None
-        for entry in run.entries:
-            key = ledger_key(
-                run=run.id,
-                tool=call.tool,
-                args=entry.args,
-                namespace=entry.namespace,
-                call_id=call.call_id,
-                agent=self._agent,
-                task=self._desk.parent or None,
-            )
-            if entry.occurrence == f"{key}/{entry.attempt}":
-                return entry
-        return None
+        parent = self._desk.parent or None
+        return run.entry_at(call.tool, call.call_id, agent=self._agent, parent=parent)
 
     async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
         """Run one call through the guard."""
         if not self._is_scoped:
-            return Answer.of(await self._governed(call, uncertain=False))
+            if self._is_placed:
+                return Answer.of(await self._governed(call, uncertain=False))
+            return Answer.of(await self._check(call.tool, call.args, context=self._context))
         scope = CallScope(self._desk, step, index, call, asyncio.get_running_loop())
         token = SCOPE.set(scope)
         try:
@@ -135,22 +128,30 @@ class GovernedCalls:
             answer = Answer("", Verdict.ALLOW.value, Outcome.SUSPENDED.value, ok=False, waits="")
         finally:
             SCOPE.reset(token)
-        answer.usage = scope.used
+        answer.usage, answer.denials = scope.used, scope.denials
         return answer
 
     def _governed(self, call: ToolCall, *, uncertain: bool) -> Awaitable[GovernedCall]:
         desk = self._desk
-        place = None
-        if self._is_placed:
-            place = CallPlace(
-                call.call_id, desk.run, self._agent, desk.parent or None, self._control_flow
-            )
-        extra = None
         if uncertain:
-            check, extra = self._guard_of_retries().check, EXTRA
-        else:
-            check = self._check
-        return check(call.tool, call.args, extra=extra, context=desk.context, place=place)
+            policy = desk.guard.policy
+            place = self._place(call, before_asking=partial(before_asking, policy))
+            check = self._guard_of_retries().check
+            return check(call.tool, call.args, extra=EXTRA, context=desk.context, place=place)
+        placed = self._place(call) if self._is_placed else None
+        return self._check(call.tool, call.args, context=desk.context, place=placed)
+
+    def _place(self, call: ToolCall, **asking: Any) -> CallPlace:
+        desk = self._desk
+        return CallPlace(
+            call.call_id,
+            desk.run,
+            self._agent,
+            desk.parent or None,
+            self._control_flow,
+            desk.may_pause,
+            **asking,
+        )
 
     def _guard_of_retries(self) -> ToolGuard:
         if self._retrying is None:
@@ -163,11 +164,18 @@ class GovernedCalls:
 
 def _schemas(tools: ToolSet) -> dict[str, dict[str, Any]]:
     """Give what a model is told of each tool, so that it is what is enforced."""
-    found = {}
+    found = tools.derived(_no_schemas)
     for tool in tools:
+        if tool.name in found:
+            continue
         try:
             found[tool.name] = tool_schema(tool)
         except ToolDefinitionError:
             # No model of ours can be told of it; the names of its arguments are held to anyway.
             continue
     return found
+
+
+def _no_schemas(tools: ToolSet) -> dict[str, dict[str, Any]]:
+    """Give what the schemas are kept in; what cannot be resolved yet may be in a later run."""
+    return {}

@@ -15,7 +15,14 @@ from adjudge import ActionRequest, ActionResult, Executor, ToolDef, ToolSet, inl
 from adjudge.integration import is_async
 from adjudge_runtime._scope import SCOPE, CallScope
 
-__all__ = ["AgentBody", "claiming_executor", "claiming_tools", "holds_agents", "is_agent"]
+__all__ = [
+    "AgentBody",
+    "claiming_executor",
+    "claiming_tools",
+    "holds_agents",
+    "is_agent",
+    "unrouted",
+]
 
 
 class AgentBody:
@@ -44,11 +51,21 @@ def claiming_executor(executor: Executor) -> Executor:
 
     async def execute(request: ActionRequest, tool: ToolDef) -> ActionResult:
         if is_agent(tool):
-            return await own(request, tool)
+            # An agent runs in this process, whatever the executor provides for others.
+            return await own(request, tool) if tool.metadata.isolation is None else unrouted(tool)
         await _scope().claim()
         return await executor(request, tool)
 
     return execute
+
+
+def unrouted(tool: ToolDef) -> ActionResult:
+    """Refuse a tool whose isolation nothing here provides."""
+    error = (
+        f"the tool {tool.name} declares the isolation {tool.metadata.isolation!r}, "
+        "and nothing here provides it"
+    )
+    return ActionResult(False, error=error, code="isolation_unrouted")
 
 
 def _claiming(tool: ToolDef) -> ToolDef:

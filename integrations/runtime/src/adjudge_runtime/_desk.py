@@ -57,6 +57,8 @@ class Desk:
     cost: Callable[[Usage], int] | None = None
     """What counts the money of agents inside of tools whose own budgets do not."""
     parent: str = ""
+    may_pause: bool = True
+    """Whether a call may be left waiting; not where a body is around it that cannot be."""
     records: bool = True
     """Whether anybody may see what is recorded."""
     checks_cancel: bool = False

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
-from adjudge import DuplicateRecord, RunStore, StepRecord
+from adjudge import DuplicateRecord, RunStore
 from adjudge_runtime._keys import idempotency_key
+from adjudge_runtime._making import recorded
 from adjudge_runtime._past import JournalError, Kept, Past, PastStep, read_past
 from adjudge_runtime._stops import Halt, Stop, said
 from adjudge_runtime._values import AgentAction, FinalAnswer, ToolCall, ToolCalls, Usage
@@ -41,6 +41,9 @@ class NoJournal:
         """Nothing is put down."""
 
     async def decide(self, step: int, action: AgentAction) -> None:
+        """Nothing is put down."""
+
+    async def lose(self, step: int, usage: Usage) -> None:
         """Nothing is put down."""
 
     async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
@@ -95,7 +98,13 @@ class Journal:
 
     async def decide(self, step: int, action: AgentAction) -> None:
         """Put down what the agent chose, before any of it runs."""
-        await self._append("model.output", {"step": step, **_described(action)})
+        frozen = action.args if isinstance(action, ToolCall) else None
+        body = {"step": step, **_described(action)}
+        await self._append("model.output", body, frozen=frozen)
+
+    async def lose(self, step: int, usage: Usage) -> None:
+        """Put down what a model call used that came to nothing."""
+        await self._append("model.failed", {"step": step, "usage": _told(usage)})
 
     async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
         """Put down that a body is about to start; only who has done this may start it."""
@@ -120,6 +129,8 @@ class Journal:
             body["uncertain_retry"] = True
         if kept.usage is not None:
             body["usage"] = _told(kept.usage)
+        if kept.denials:
+            body["denials"] = kept.denials
         await self._append("action.result", body)
 
     async def leave(self, step: int, index: int, pending: str) -> None:
@@ -138,12 +149,18 @@ class Journal:
         """Give the journal of an agent inside of a tool; it has a run of its own in the store."""
         return await open_nested(self._store, self._run_id, name, self._halt)
 
-    async def _append(self, kind: str, body: Mapping[str, Any], key: str = "") -> None:
-        async with self._lock:
+    async def _append(
+        self, kind: str, body: Mapping[str, Any], key: str = "", *, frozen: object = None
+    ) -> None:
+        """Put down a record with the next number; `frozen` is as in `recorded`."""
+        # `async with` would make two coroutines more for each record.
+        lock = self._lock
+        await lock.acquire()
+        try:
             if self._halt.stop is not None:
                 raise self._halt.stop
             try:
-                record = StepRecord(self._run_id, self._next, kind, key, body, datetime.now(UTC))
+                record = recorded((self._run_id, self._next), kind, key, body, frozen=frozen)
             except (TypeError, ValueError) as error:
                 raise Stop("agent_failed", f"the journal cannot keep {kind}: {error}") from error
             try:
@@ -162,6 +179,8 @@ class Journal:
                     Stop("store_failed", f"store.append failed: {said(error)}")
                 ) from error
             self._next += 1
+        finally:
+            lock.release()
 
 
 def check_run_id(run_id: str) -> None:

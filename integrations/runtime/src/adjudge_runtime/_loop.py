@@ -23,7 +23,7 @@ from adjudge_runtime._conversation import Conversation
 from adjudge_runtime._journal import Journal, NoJournal
 from adjudge_runtime._making import proposed, said_by_agent, told_by_tool
 from adjudge_runtime._past import Kept, PastStep
-from adjudge_runtime._stops import Halt, Stop, said
+from adjudge_runtime._stops import Halt, Stop, alone, said
 from adjudge_runtime._values import (
     Agent,
     AgentAction,
@@ -77,31 +77,40 @@ class Loop:
 
     async def run(self) -> str:
         """Run to the answer, and give it; raises `Stop` where there is none."""
+        journal, meter = self._journal, self.meter
         step = 0
         while True:
-            self._check_cancelled(at="step_boundary")
-            past = self._journal.step(step)
+            reason = self._cancelled()
+            if reason is not None:
+                raise _cancellation(reason, at="step_boundary")
+            past = journal.step(step)
             if past is None:
-                self.meter.check()
-                action = self._completed(await self._ask(), step)
-                if self._journal.keeps:
-                    await self._journal.decide(step, action)
+                meter.check()
+                action = self._completed(await self._ask(step), step)
+                if journal.keeps:
+                    await journal.decide(step, action)
                 if action.usage is not None:
                     await self._count(action.usage, step)
             else:
                 action = past.action
                 if action.usage is not None:
-                    self.meter.add(action.usage)
+                    meter.add(action.usage)
             if isinstance(action, FinalAnswer):
-                await self._journal.finish(step, action.text)
+                await journal.finish(step, action.text)
                 return action.text
-            await self._carry_out(step, action, past)
-            self.meter.steps += 1
+            if past is None and type(action) is ToolCall:
+                # What nearly every step is: nothing lies beside it or behind it.
+                meter.propose(action, step)
+                told = await self._run_call(step, 0, action)
+                self._go_on(step, action, (action,), (told,))
+            else:
+                await self._carry_out(step, action, past)
+            meter.steps += 1
             step += 1
 
     # The model
 
-    async def _ask(self) -> AgentAction:
+    async def _ask(self, step: int) -> AgentAction:
         seconds = self._budget.step_timeout_seconds
         try:
             if seconds is None:
@@ -111,6 +120,9 @@ class Loop:
         except Stop:
             raise
         except Exception as error:
+            used = getattr(error, "usage", None)
+            if isinstance(used, Usage):
+                await self._lose(step, self.meter.priced(used))
             raise Stop("agent_failed", f"agent.step raised: {said(error)}") from error
         if isinstance(action, (ToolCall, ToolCalls, FinalAnswer)):
             return action
@@ -120,20 +132,32 @@ class Loop:
             "a FinalAnswer",
         )
 
+    async def _lose(self, step: int, usage: Usage) -> None:
+        """Count what a model call used that came to nothing."""
+        if self._journal.keeps:
+            await self._journal.lose(step, usage)
+        await self._count(usage, step)
+
     async def _next_action_within(self, seconds: float) -> object:
-        timer = asyncio.timeout(seconds)
+        timer, cut = asyncio.timeout(seconds), f"agent.step timed out after {seconds:g}s"
         try:
             async with timer:
-                return await self._choose(self._conversation)
-        except TimeoutError as error:
+                action = await self._choose(self._conversation)
+        except Exception as error:
             if not timer.expired():
                 raise  # the agent's own
-            raise Stop("step_timeout", f"agent.step timed out after {seconds:g}s") from error
+            raise Stop("step_timeout", cut) from error
+        if timer.expired():
+            # It took no notice of being cut off; what it gives is too late all the same.
+            raise Stop("step_timeout", cut)
+        return action
 
     def _completed(self, action: AgentAction, step: int) -> AgentAction:
         """Give an action with all that it must have: ids, a price, arguments that stay."""
         if action.usage is not None:
-            action = replace(action, usage=self.meter.priced(action.usage))
+            usage = self.meter.priced(action.usage)
+            if usage is not action.usage:
+                action = replace(action, usage=usage)
         if isinstance(action, FinalAnswer):
             return action
         try:
@@ -155,8 +179,9 @@ class Loop:
         if self._journal.keeps and not isinstance(args, str):
             # What is put down is what is judged, whatever the agent does with its own object.
             args = freeze_object(args)
-        made = proposed(call.tool, args, call.call_id or call_id)
-        return made if call.usage is None else replace(made, usage=call.usage)
+        elif call.call_id and type(call) is ToolCall:
+            return call
+        return proposed(call.tool, args, call.call_id or call_id, usage=call.usage)
 
     async def _count(self, usage: Usage, step: int) -> None:
         self.meter.add(usage)
@@ -182,25 +207,22 @@ class Loop:
         calls = (action,) if isinstance(action, ToolCall) else action.calls
         for call in calls:
             self.meter.propose(call, step)
-        told: list[str | None]
+        told: Sequence[str | None]
         if len(calls) == 1:
-            told = [await self._one(step, 0, calls[0], past)]
+            told = (await self._one(step, 0, calls[0], past),)
         else:
             told = await self._side_by_side(step, calls, past)
-        if self._halt.stop is not None:
-            raise self._halt.stop
-        if None in told:
-            raise Stop("paused", "paused: approval is needed to go on", step=step)
-        self._remember(action, calls, told)
+        self._go_on(step, action, calls, told)
 
     async def _side_by_side(
         self, step: int, calls: Sequence[ToolCall], past: PastStep | None
     ) -> list[str | None]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._caught(step, index, call, past))
-                for index, call in enumerate(calls)
-            ]
+        with alone():
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._caught(step, index, call, past))
+                    for index, call in enumerate(calls)
+                ]
         told = [task.result() for task in tasks]
         for each in told:
             if isinstance(each, Stop):
@@ -245,18 +267,26 @@ class Loop:
                     "idempotency_key": self._journal.key(step, index, call),
                 },
             )
+        return await self._run_call(step, index, call, uncertain=uncertain)
+
+    async def _run_call(
+        self, step: int, index: int, call: ToolCall, *, uncertain: bool = False
+    ) -> str | None:
+        """Run a call that no earlier attempt has settled."""
         if self._checks_cancel:
-            self._check_cancelled(at="pre_execute", step=step)
+            reason = self._cancelled()
+            if reason is not None:
+                raise _cancellation(reason, at="pre_execute", step=step)
         answer = await self._calls.run(step, index, call, uncertain=uncertain)
-        if self._is_plain and answer.outcome == "completed" and answer.usage is None:
+        is_all = not (answer.usage or answer.denials)
+        if self._is_plain and answer.outcome == "completed" and is_all:
             return answer.message
         return await self._settled(step, index, call, answer, uncertain=uncertain)
 
     async def _replayed(self, step: int, kept: Kept) -> str:
         if kept.usage is not None:
             self.meter.add(kept.usage)
-        if kept.outcome == "denied":
-            self.meter.denials += 1
+        self.meter.denials += kept.all_denials
         await self.tell(
             "step.replayed",
             {"step": step, "tool": kept.tool, "ok": kept.ok, "verdict": kept.verdict},
@@ -279,8 +309,7 @@ class Loop:
             return None
         if answer.usage is not None:
             self.meter.add(answer.usage)
-        if answer.outcome == "denied":
-            self.meter.denials += 1
+        self.meter.denials += answer.denials + (answer.outcome == "denied")
         compressed = None
         if self._compressor is not None and answer.outcome == "completed":
             compressed = await self._compress(self._compressor, step, call, answer)
@@ -310,16 +339,21 @@ class Loop:
         counts = {"before_chars": len(whole), "after_chars": len(answer.message)}
         return "step.compressed", {**about, **counts}
 
-    def _remember(
+    def _go_on(
         self,
+        step: int,
         action: ToolCall | ToolCalls,
-        calls: Sequence[ToolCall],
+        calls: tuple[ToolCall, ...],
         told: Sequence[str | None],
     ) -> None:
-        if isinstance(action, ToolCall) and action.usage is None:
-            # What nearly every step comes to.
+        """Tell the model what came of a step, unless the run ends with it."""
+        if self._halt.stop is not None:
+            raise self._halt.stop
+        if None in told:
+            raise Stop("paused", "paused: approval is needed to go on", step=step)
+        if action.usage is None and isinstance(action, ToolCall):
             self._conversation = self._conversation.extended(
-                (said_by_agent("", (action,)), told_by_tool(told[0] or "", action))
+                (said_by_agent("", calls), told_by_tool(told[0] or "", action))
             )
             return
         text = action.text if isinstance(action, ToolCalls) else ""
@@ -334,12 +368,6 @@ class Loop:
 
     # The rest of the world
 
-    def _check_cancelled(self, **where: object) -> None:
-        reason = self._cancelled()
-        if reason is not None:
-            error = f"cancelled: {reason}" if reason else "cancelled"
-            raise Stop("cancelled", error, reason=reason, **where)
-
     async def tell(self, kind: str, body: Mapping[str, Any]) -> None:
         """Record an event of the run; a required sink that does not take it ends the run."""
         if self._record is None:
@@ -348,6 +376,11 @@ class Loop:
             await self._record(kind, body)
         except RecordError as error:
             raise Stop("record_failed", f"the record failed: {said(error)}") from error
+
+
+def _cancellation(reason: str, **where: object) -> Stop:
+    error = f"cancelled: {reason}" if reason else "cancelled"
+    return Stop("cancelled", error, reason=reason, **where)
 
 
 def _chooser(agent: Agent, on_token: OnToken | None) -> Callable[[Conversation], Awaitable[object]]:

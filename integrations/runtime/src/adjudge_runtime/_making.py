@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, make_dataclass
+from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
-from adjudge_runtime._values import Message, ToolCall
+from adjudge import StepRecord
+from adjudge.integration import FrozenDict
+from adjudge_runtime._values import Message, ToolCall, Usage
 
-__all__ = ["proposed", "said_by_agent", "told_by_tool"]
+__all__ = ["proposed", "recorded", "said_by_agent", "told_by_tool"]
 
 
 def _open(frozen: type[Any]) -> Any:
@@ -22,12 +26,15 @@ def _open(frozen: type[Any]) -> Any:
 
 
 _OpenMessage = _open(Message)
+_OpenRecord = _open(StepRecord)
 _OpenToolCall = _open(ToolCall)
 
 
-def proposed(tool: str, args: Mapping[str, Any] | str, call_id: str) -> ToolCall:
-    """Give a call as the conversation has it: with an id, and without what it cost."""
-    call: ToolCall = _OpenToolCall(tool, args, call_id, None)
+def proposed(
+    tool: str, args: Mapping[str, Any] | str, call_id: str, *, usage: Usage | None = None
+) -> ToolCall:
+    """Give a call with an id; in a conversation it is one without what it cost."""
+    call: ToolCall = _OpenToolCall(tool, args, call_id, usage)
     call.__class__ = ToolCall
     return call
 
@@ -44,3 +51,35 @@ def told_by_tool(text: str, call: ToolCall) -> Message:
     message: Message = _OpenMessage("tool", text, call.tool, call.call_id, ())
     message.__class__ = Message
     return message
+
+
+def recorded(
+    place: tuple[str, int], kind: str, key: str, body: Mapping[str, Any], *, frozen: object = None
+) -> StepRecord:
+    """Give the record of a step at a place of a journal, of now.
+
+    Kind and key are the journal's own. `frozen` is what the body holds that is frozen already.
+    Raises `TypeError` or `ValueError` for a run or a body that no record can have.
+    """
+    run_id, seq = place
+    now = datetime.now(UTC)
+    if not (run_id and run_id.isascii() and run_id.isprintable() and _is_plain(body, frozen)):
+        return StepRecord(run_id, seq, kind, key, body, now)
+    record: StepRecord = _OpenRecord(run_id, seq, kind, key, FrozenDict(body), now)
+    record.__class__ = StepRecord
+    return record
+
+
+def _is_plain(body: Mapping[str, Any], frozen: object) -> bool:
+    """Whether freezing a body of our own, whose names are plain, would change no value of it."""
+    for value in body.values():
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is float:
+            if not isfinite(value):
+                return False
+        elif kind is not int and kind is not bool and value is not None and value is not frozen:
+            return False
+    return True

@@ -2,7 +2,8 @@
 
 The nested agent's calls go through the same door and onto the same record. Where the run is kept in
 a store so is the nested one, under a name of its own, and goes on where it was; where it pauses,
-the body that asked it is left waiting and is entered again when the run goes on.
+the body that asked it is left waiting and is entered again when the run goes on. Plain code that
+asks an agent cannot be left, so that in there nobody is asked and what needs approval is denied.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def agent_tool(
     `name` is the agent's own by default. The calls of its `tools` are governed by the guard of the
     run that calls it, and what it uses counts towards that run's budget besides its own `budget`;
     that run's `Budget.cost` counts its money too, unless `budget` has a `cost` of its own.
-    A nested run without an answer is a failure of the tool. Raises `ToolDefinitionError` for what
-    is no agent or has no name.
+    A nested run without an answer is a failure of the tool. The agent runs in this process: a tool
+    that is `declared` to be isolated never runs, whatever the executor. Raises
+    `ToolDefinitionError` for what is no agent or has no name.
     """
     called = name if name is not None else name_of(agent)
     if not called:
@@ -77,7 +79,7 @@ class _Body(AgentBody):
             result = await self._attempt(task, scope)
         except Stop as stop:
             raise scope.desk.halt.set(stop) from stop
-        scope.used = result.usage
+        scope.count(result.usage, result.denials)
         if result.code == "paused":
             raise Suspended
         if result.code in _FOR_ALL:
@@ -87,9 +89,10 @@ class _Body(AgentBody):
         return result.final_answer or ""
 
     async def _attempt(self, task: str, scope: CallScope) -> RunResult:
-        outer = scope.desk
-        call_id = scope.call.call_id
-        journal = await outer.journal.nested(f"{scope.step}.{scope.index}")
+        outer, place = scope.desk, f"{scope.step}.{scope.index}"
+        if scope.has_begun:
+            place = f"{place}.{self.name}"  # plain code may ask several agents
+        journal = await outer.journal.nested(place)
         past = journal.past
         if past.records and past.task != task:
             raise ValueError(
@@ -97,7 +100,13 @@ class _Body(AgentBody):
                 f"with {task!r}."
             )
         cost = self.budget.cost or outer.cost
-        desk = replace(outer, journal=journal, cost=cost, parent=f"{outer.parent}/{call_id}")
+        desk = replace(
+            outer,
+            journal=journal,
+            cost=cost,
+            parent=f"{outer.parent}/{scope.call.call_id}",
+            may_pause=outer.may_pause and not scope.has_begun,
+        )
         budget = replace(self.budget, cost=cost)
         about = {"parent": desk.parent}
         attempt = Attempt(

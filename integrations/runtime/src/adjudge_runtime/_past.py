@@ -24,7 +24,10 @@ class JournalError(AdjudgeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What came of one call, as the journal keeps it."""
+    """What came of one call, as the journal keeps it.
+
+    `usage` and `denials` are those of agents inside of its body.
+    """
 
     tool: str
     verdict: str
@@ -36,6 +39,12 @@ class Kept:
     duration_ms: float = 0.0
     uncertain_retry: bool = False
     usage: Usage | None = None
+    denials: int = 0
+
+    @property
+    def all_denials(self) -> int:
+        """How many calls were denied, this one included."""
+        return self.denials + (self.outcome == "denied")
 
 
 @dataclass(slots=True)
@@ -64,6 +73,8 @@ class Past:
     bundle_id: str = ""
     ledger_run: str | None = None
     steps: list[PastStep] = field(default_factory=list)
+    lost: Usage | None = None
+    """What was used by model calls that came to nothing."""
     final_answer: str | None = None
     is_finished: bool = False
 
@@ -113,6 +124,11 @@ def _decided(past: Past, body: Mapping[str, Any]) -> None:
     past.steps.append(PastStep(_action(body)))
 
 
+def _lost(past: Past, body: Mapping[str, Any]) -> None:
+    usage = Usage(**body["usage"])
+    past.lost = usage if past.lost is None else past.lost + usage
+
+
 def _action(body: Mapping[str, Any]) -> AgentAction:
     usage = _usage(body.get("usage"))
     kind = body["type"]
@@ -150,6 +166,7 @@ def _came_to(past: Past, body: Mapping[str, Any]) -> None:
         duration_ms=body["duration_ms"],
         uncertain_retry=body.get("uncertain_retry", False),
         usage=_usage(body.get("usage")),
+        denials=_count(body, "denials"),
     )
 
 
@@ -163,16 +180,21 @@ def _unknown(past: Past, body: Mapping[str, Any]) -> None:
 
 
 def _index(body: Mapping[str, Any]) -> int:
-    index = body.get("call", 0)
-    if type(index) is not int:
-        raise TypeError(f"the call is {index!r}")
-    return index
+    return _count(body, "call")
+
+
+def _count(body: Mapping[str, Any], name: str) -> int:
+    count = body.get(name, 0)
+    if type(count) is not int:
+        raise TypeError(f"{name} is {count!r}")
+    return count
 
 
 _READERS = {
     "run.started": _started,
     "run.resumed": _begun,
     "model.output": _decided,
+    "model.failed": _lost,
     "action.intent": _intended,
     "action.pending": _left_pending,
     "action.result": _came_to,

@@ -24,6 +24,7 @@ from adjudge import (
     Sink,
     ToolGuard,
     ToolSet,
+    default_redactor,
 )
 from adjudge.integration import GovernedRun, warn_unless_durable
 from adjudge_runtime._attempt import Attempt
@@ -96,7 +97,9 @@ async def run_agent(
         "shadows": shadows,
     }
     guard = (
-        _guard_of(policy, given, cancel, run_id) if guard is None else _ready(guard, policy, given)
+        _guard_of(policy, given, cancel, run_id, tools)
+        if guard is None
+        else _ready(guard, policy, given)
     )
     if guard.pauses:
         _check_pausing(guard, store)
@@ -179,13 +182,21 @@ def _guard_of(
     given: Mapping[str, Any],
     cancel: Cancelled | None,
     run_id: str | None,
+    tools: ToolSet,
 ) -> ToolGuard:
     if policy is None:
         raise TypeError("Give run_agent a policy, or a guard that has one.")
     settings = dict(given)
+    if settings["redact"] is None:
+        # What it has found out about names it need not find out again in the next run.
+        settings["redact"] = tools.derived(_usual_redactor)
     if settings["correlation_id"] is None and run_id is not None:
         settings["correlation_id"] = f"{run_id}#{uuid.uuid4().hex[:8]}"
     return ToolGuard(policy=policy, cancel=cancel, **settings)
+
+
+def _usual_redactor(tools: ToolSet) -> Redactor:
+    return default_redactor()
 
 
 def _ready(guard: object, policy: object, given: Mapping[str, Any]) -> ToolGuard:

@@ -30,7 +30,11 @@ class CallScope:
     call: ToolCall
     loop: asyncio.AbstractEventLoop
     used: Usage | None = None
-    """What an agent inside of the body used."""
+    """What agents inside of the body used."""
+    denials: int = 0
+    """How many of their calls were denied."""
+    has_begun: bool = False
+    """Whether a body of plain code is under way, which nobody can leave and enter again."""
     _key: str | None = field(default=None)
 
     @property
@@ -40,11 +44,18 @@ class CallScope:
             self._key = self.desk.journal.key(self.step, self.index, self.call)
         return self._key
 
+    def count(self, usage: Usage | None, denials: int) -> None:
+        """Count what an agent inside of the body came to."""
+        if usage is not None:
+            self.used = usage if self.used is None else self.used + usage
+        self.denials += denials
+
     async def claim(self) -> None:
         """Put down that the body is about to start; raises `Stop` where it may not."""
         key = self.key
         if key is not None:
             await self.desk.journal.intend(self.step, self.index, self.call, key)
+        self.has_begun = True
 
     def claim_from_thread(self) -> None:
         """Do what `claim` does, from the thread of a body that is not async."""

@@ -6,7 +6,10 @@ those of the agents inside of its tools have in common: once one of them may not
 
 from __future__ import annotations
 
-__all__ = ["Halt", "Stop", "Suspended", "said"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["Halt", "Stop", "Suspended", "alone", "said"]
 
 
 class Stop(Exception):
@@ -39,6 +42,15 @@ class Halt:
         if self.stop is None:
             self.stop = stop
         return self.stop
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Raise what came out of one of several tasks as it would be raised were that one alone."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
 
 
 def said(error: BaseException) -> str:

@@ -19,8 +19,9 @@ from adjudge import (
     evaluate,
 )
 from adjudge.integration import FrozenDict
+from adjudge_runtime._claiming import unrouted
 
-__all__ = ["EXTRA", "careful_executor", "speaks_of_retries"]
+__all__ = ["EXTRA", "before_asking", "careful_executor", "speaks_of_retries"]
 
 _NAME = "uncertain_retry"
 EXTRA = {_NAME: True}
@@ -42,6 +43,11 @@ def speaks_of_retries(policy: object, request: ActionRequest) -> bool:
     return (again.verdict, again.matched_rules) != (afresh.verdict, afresh.matched_rules)
 
 
+def before_asking(policy: object, request: ActionRequest) -> tuple[str, str] | None:
+    """Say why nobody is to be asked about an uncertain call, None where somebody may be."""
+    return None if speaks_of_retries(policy, request) else ("uncertain", _UNSAID)
+
+
 def careful_executor(policy: object, executor: Executor, *, routes: bool) -> Executor:
     """Make an executor that runs nothing again of which the policy does not say so.
 
@@ -51,13 +57,8 @@ def careful_executor(policy: object, executor: Executor, *, routes: bool) -> Exe
     async def execute(request: ActionRequest, tool: ToolDef) -> ActionResult:
         if not speaks_of_retries(policy, request):
             return ActionResult(False, error=_UNSAID, code="uncertain")
-        isolation = tool.metadata.isolation
-        if isolation is not None and not routes:
-            error = (
-                f"the tool {tool.name} declares the isolation {isolation!r}, "
-                "and nothing here provides it"
-            )
-            return ActionResult(False, error=error, code="isolation_unrouted")
+        if tool.metadata.isolation is not None and not routes:
+            return unrouted(tool)
         return await executor(request, tool)
 
     return execute

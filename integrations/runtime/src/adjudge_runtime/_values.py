@@ -254,7 +254,8 @@ class RunResult:
     or `paused`.
     `steps_taken` counts the model calls that led to calls of tools, `usage` is the sum of what they
     said they used, None where none said anything, and `denials` counts the calls that were denied;
-    all three include earlier attempts. `pending` are the calls that a paused run waits for.
+    all three include earlier attempts, the last two agents inside of tools. `pending` are the calls
+    that a paused run waits for.
     """
 
     correlation_id: str

@@ -132,7 +132,7 @@ async def test_a_crash_in_a_branch_leaves_the_finished_branches_finished(tmp_pat
             raise Crash
 
     nodes = {"plan": node(answers("p")), "search": node(Observed()), "review": node(join)}
-    with pytest.raises(BaseExceptionGroup):
+    with pytest.raises(Crash):
         await work({**nodes, "lookup": node(Dies())}, SQLiteRunStore(path), compile_graph(FORKED))
     result = await work(
         {**nodes, "lookup": node(answers("l"))}, SQLiteRunStore(path), compile_graph(FORKED)

@@ -1,5 +1,7 @@
 """A workflow hands work from node to node, and powers to nobody."""
 
+import asyncio
+
 import pytest
 
 from adjudge import CancelToken, Principal, ToolSet, required_sink, shadow, tool
@@ -324,3 +326,31 @@ async def test_what_cannot_be_run_is_refused_before_anything_runs(wrong):
         await run_graph(nodes, "Goal", **given)
 
     assert agent.steps == 0
+
+
+async def test_an_interruption_is_on_the_record():
+    """A task that is cancelled ends the workflow's events as well as those of the node's run."""
+    sink, began = RecordingSink(), asyncio.Event()
+
+    class Hangs:
+        async def step(self, conversation):
+            began.set()
+            await asyncio.Event().wait()
+
+    work = asyncio.ensure_future(
+        run_graph(
+            {"a": node(Hangs())},
+            "Goal",
+            router=after(),
+            start="a",
+            max_transitions=1,
+            sinks=[sink],
+        )
+    )
+    await began.wait()
+    work.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert ["graph.started", "run.started", "run.cancelled", "graph.finished"] == list(sink.kinds)
+    assert "interrupted by CancelledError" == sink.events[-1].body["error"]

@@ -1,5 +1,7 @@
 """Sessions that the kill switch stops, and tools that say what no store takes."""
 
+import asyncio
+
 import pytest
 
 from adjudge import (
@@ -12,6 +14,7 @@ from adjudge import (
     ToolSet,
     compile_policy,
     pause_approval,
+    required_sink,
     tool,
 )
 from adjudge_runtime import FinalAnswer, ToolCall, agent_tool
@@ -157,3 +160,33 @@ async def test_a_session_is_not_named_as_a_nested_run(desk):
     """Its chain could be that of another session's call."""
     with pytest.raises(ValueError, match="/nested/"):
         await desk().create("s/nested/0.0")
+
+
+async def test_a_run_that_is_interrupted_has_its_end_on_the_record(desk, look):
+    """What ended it is said, whether the task was cancelled or the model failed."""
+    cancelled, failed = desk(asyncio.CancelledError()), desk(look(), OSError("down"))
+
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled.run()
+    with pytest.raises(OSError, match="down"):
+        await failed.run()
+
+    for d, error in ((cancelled, "CancelledError"), (failed, "OSError: down")):
+        last = d.events[-1]
+        assert ("session.run_ended", error) == (last.kind, last.body["error"])
+        assert "planning" == last.body["state"]
+
+
+async def test_an_interruption_stands_where_its_event_fails(desk):
+    """A required sink that is down does not take the place of what was raised."""
+
+    def refuse(event):
+        if event.kind == "session.run_ended":
+            raise OSError("full")
+
+    d = desk(asyncio.CancelledError())
+    policy = compile_policy({"version": 1, "rules": []})
+    d.kernel._guard = ToolGuard(policy=policy, sinks=[required_sink(refuse)])
+
+    with pytest.raises(asyncio.CancelledError):
+        await d.run()

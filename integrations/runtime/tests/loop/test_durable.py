@@ -8,9 +8,13 @@ import pytest
 from adjudge import (
     DuplicateRecord,
     MemoryRunStore,
+    SQLiteLedger,
     SQLiteRunStore,
     StepRecord,
     ToolSet,
+    auto_approve,
+    callback_approval,
+    pause_approval,
     tool,
 )
 from adjudge_runtime import (
@@ -131,7 +135,7 @@ class TestGoingOn:
         for survived in range(len(records)):
             world.ran.clear()
             dying = DyingStore([], survived)
-            with pytest.raises(BaseExceptionGroup if 6 < survived < 13 else Died):
+            with pytest.raises(Died):
                 await world.run(Script(*ACTIONS), store=dying, **KEPT)
             before = list(world.ran)
             kept = await dying.load("r")
@@ -290,6 +294,35 @@ class TestUncertain:
         await world.run(agent, policy=policy(stop), store=DyingStore(records[:3], 99), **KEPT)
 
         assert (["[denied] ask accounting"], []) == (agent.told, world.ran)
+
+    @pytest.mark.parametrize("pauses", [False, True], ids=["asks", "pauses"])
+    async def test_nobody_is_asked_about_what_will_not_run_again(self, world, tmp_path, pauses):
+        """A person's grant would change nothing, so that it is not asked for."""
+        records = await journal_of(call("echo"), DONE)
+        asked, agent = [], Script(call("echo"), DONE)
+        ledger = SQLiteLedger(tmp_path / "ledger.db")
+        handler = pause_approval(ledger) if pauses else callback_approval(asked.append)
+        ask = policy({"match": {"tool": "echo"}, "decision": "approve_required"})
+        store = DyingStore(records[:3], 99)
+
+        result = await world.run(agent, policy=ask, store=store, on_approval=handler, **KEPT)
+        ledger.close()
+
+        assert ("done", [], []) == (result.final_answer, asked, world.ran)
+        assert agent.told[0].startswith("[denied] whether an earlier attempt")
+        assert "uncertain" == world.bodies("action.denied")[0]["code"]
+        assert [] == world.bodies("approval.requested")
+
+    async def test_a_person_is_asked_where_the_policy_says_so(self, world):
+        """A rule about uncertain calls may leave it to somebody."""
+        records = await journal_of(call("echo"), DONE)
+        agent = Script(call("echo"), DONE)
+        ask = {**RERUN, "decision": "approve_required"}
+        options = {"policy": policy(ask), "on_approval": auto_approve()}
+
+        await world.run(agent, store=DyingStore(records[:3], 99), **options, **KEPT)
+
+        assert (["hi"], [("echo", "hi")]) == (agent.told, world.ran)
 
     async def test_a_python_rule_may_say_so(self, world):
         """What counts is that the decision is another, whoever made it."""

@@ -20,6 +20,7 @@ from adjudge_runtime import (
     route_compressor,
     truncate_compressor,
 )
+from adjudge_runtime.models import ModelReplyError
 
 from .scripted import DONE, Script, call, policy
 
@@ -97,6 +98,45 @@ class TestCaps:
             result.error,
         )
 
+    @pytest.mark.parametrize("late", [DONE, call("echo"), OSError("closed")])
+    async def test_what_comes_after_it_was_cut_off_is_not_used(self, world, late):
+        """An agent that takes no notice of the time-out has still taken too long."""
+
+        async def deaf():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if isinstance(late, Exception):
+                    raise late from None
+                return late
+
+        result = await world.run(Script(deaf), budget=Budget(step_timeout_seconds=0.01))
+
+        assert ("step_timeout", None, []) == (result.code, result.final_answer, world.ran)
+
+    async def test_a_model_call_that_fails_counts_with_what_it_used(self, world):
+        """Tokens of a reply of which nothing was used are spent, as the error says."""
+        failure = ModelReplyError("cut off", usage=Usage(6, 7))
+        price = Budget(cost=lambda usage: 10)
+
+        result = await world.run(Script(STEP, failure), budget=price)
+
+        assert ("agent_failed", Usage(12, 14, cost_micros=20)) == (result.code, result.usage)
+        assert [6, 12] == [body["total_input"] for body in world.bodies("step.usage")]
+
+    async def test_model_calls_that_fail_use_up_the_budget_of_a_run(self, world):
+        """A run that is tried again and again spends no more than its budget."""
+        kept = {"store": MemoryRunStore(), "run_id": "r", "budget": Budget(tokens=20)}
+        failing = Script(ModelReplyError("cut off", usage=Usage(6, 7)))
+
+        codes = [(await world.run(failing, **kept)).code for _ in range(3)]
+        more = await world.run(Script(DONE), **{**kept, "budget": Budget(tokens=30)})
+        again = await world.run(Script(DONE), **kept)
+
+        assert ["agent_failed", "agent_failed", "budget_exhausted"] == codes
+        assert (2, "done") == (len(failing.seen), more.final_answer)
+        assert Usage(12, 14) == more.usage == again.usage
+
     @pytest.mark.parametrize(
         "cost",
         [
@@ -159,6 +199,8 @@ class TestRepetition:
         [
             ToolCall("order", {"count": 1, "note": {"a": 1, "b": 2}}),
             ToolCall("order", '{"note": {"b": 2, "a": 1}, "count": 1}'),
+            ToolCall("order", {"count": 1.0, "note": {"a": 1, "b": 2}}),
+            ToolCall("order", '{"count": 10e-1, "note": {"a": 1.0, "b": 2}}'),
         ],
     )
     async def test_is_cut_off(self, world, again):
@@ -170,6 +212,14 @@ class TestRepetition:
 
         expected = "repeated call limit exhausted (2): order with identical args"
         assert ("repeated_call", expected, 2) == (result.code, result.error, result.steps_taken)
+
+    async def test_a_number_is_the_same_however_deep(self, world):
+        """Within lists too, and with a sign that means nothing."""
+        agent = Script(call("nothing", n=[{"a": [-0.0, 1e2]}]), call("nothing", n=[{"a": [0, 100]}]))
+
+        result = await world.run(agent, budget=Budget(max_repeated_calls=1))
+
+        assert ("repeated_call", 1) == (result.code, result.steps_taken)
 
     async def test_counts_calls_side_by_side(self, world):
         """Calls of one step count one after the other, and none of them runs then."""
@@ -188,9 +238,10 @@ class TestRepetition:
 
         assert ("repeated_call", 2) == (result.code, result.steps_taken)
 
-    async def test_kinds_are_strict(self, world):
-        """True is not 1."""
-        agent = Script(call("nothing", n=1), call("nothing", n=True), DONE)
+    @pytest.mark.parametrize("other", [True, "1", 1.5, [1], None])
+    async def test_kinds_are_strict(self, world, other):
+        """True is not 1, nor is a text that says it."""
+        agent = Script(call("nothing", n=1), call("nothing", n=other), DONE)
 
         result = await world.run(agent, budget=Budget(max_repeated_calls=1))
 

@@ -384,6 +384,29 @@ class TestNestedAgents:
 
         assert ["echo"] == routed
 
+    @pytest.mark.parametrize("executor", [None, inline_executor()], ids=["none", "inline"])
+    async def test_never_runs_where_it_is_to_be_isolated(self, world, executor):
+        """It runs in this process, so that no executor provides what it declares."""
+        _, tools = asking(world, declared=ToolMetadata(isolation="container"))
+        agent = Script(*ASK)
+
+        result = await world.run(agent, tools=tools, executor=executor)
+
+        assert ("done", []) == (result.final_answer, world.ran)
+        assert "declares the isolation 'container'" in agent.told[0]
+
+    async def test_its_denials_count_outside(self, world):
+        """Those of earlier attempts too, once each."""
+        options = {"store": MemoryRunStore(), "run_id": "r", "budget": Budget(steps=1)}
+        _, tools = asking(world, call("erase"), call("erase"), FinalAnswer("no"))
+        actions = (*ASK[:1], call("erase"), DONE)
+
+        first = await world.run(Script(*actions), tools=tools, **options)
+        more = await world.run(Script(*actions), tools=tools, **{**options, "budget": Budget()})
+        again = await world.run(Script(*actions), tools=tools, **options)
+
+        assert [2, 3, 3] == [result.denials for result in (first, more, again)]
+
     async def test_outside_of_a_run_it_fails(self, world):
         """The body of an agent's tool needs the run around it."""
         _, tools = asking(world)

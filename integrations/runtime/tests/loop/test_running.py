@@ -272,6 +272,24 @@ class TestParallelCalls:
             await run
         assert 2 == world.events.count("action.cancelled")
 
+    @pytest.mark.parametrize("beside", [0, 1], ids=["alone", "side by side"])
+    async def test_what_a_body_raises_is_raised_as_it_is(self, world, beside):
+        """What is no Exception leaves the run, and in no group, whatever runs beside it."""
+
+        class Odd(BaseException):
+            pass
+
+        @tool()
+        async def odd():
+            raise Odd
+
+        tools = ToolSet([odd, *world.tools])
+        calls = ToolCalls((call("odd"), *[call("echo")] * beside))
+
+        with pytest.raises(Odd):
+            await world.run(Script(calls), tools=tools)
+        assert {"reason": "interrupted by Odd"} == world.bodies("run.cancelled")[0]
+
 
 class TestAgents:
     """What an agent may do wrong."""
@@ -508,6 +526,32 @@ class TestEvents:
         assert [{"reason": "agent.step raised: ValueError: x", "code": "agent_failed"}] == (
             world.bodies("run.failed")
         )
+
+    async def test_say_that_a_run_was_interrupted(self, world):
+        """A task that is cancelled leaves an ending on the record, and stays cancelled."""
+        began = asyncio.Event()
+
+        async def hang():
+            began.set()
+            await asyncio.Event().wait()
+
+        run = asyncio.ensure_future(world.run(Script(hang)))
+        await began.wait()
+        run.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert ["run.started", "run.cancelled"] == world.events
+
+    async def test_an_interruption_stands_where_its_event_fails(self, world):
+        """A required sink that is down does not take the place of what was raised."""
+
+        def refuse(event):
+            if event.kind == "run.cancelled":
+                raise OSError("full")
+
+        with pytest.raises(asyncio.CancelledError):
+            await world.run(Script(asyncio.CancelledError()), sinks=[required_sink(refuse)])
 
     async def test_are_redacted(self, world):
         """A run's own events go through the redactor as those of its calls do."""

@@ -7,7 +7,7 @@ import pytest
 from model_service import ModelService, as_json
 from wires import CHAT, CLAUDE, RESPONSES, WIRES, Turn, Wire
 
-from adjudge import ToolSet
+from adjudge import ToolSet, tool
 from adjudge_runtime._values import FinalAnswer, Message, ToolCall, ToolCalls, Usage
 
 ASKED = (Message("user", "go"),)
@@ -141,15 +141,33 @@ async def test_the_guard_gets_the_text_that_the_model_wrote(
 @each_wire
 @each_way
 async def test_a_call_without_arguments_has_none(
-    wire: Wire, streamed: bool, service: ModelService, tools: ToolSet
+    wire: Wire, streamed: bool, service: ModelService
 ) -> None:
-    """An empty text stands for an empty object."""
-    text = "{}" if wire is RESPONSES else ""
-    service.script(wire.answer(Turn("", (("call_1", "find", text),)), streamed=streamed))
+    """For a tool that takes none an empty text stands for an empty object."""
 
-    action = await wire.agent(service.url, tools, stream=streamed).step(ASKED)
+    @tool()
+    def ping() -> str:
+        """Answer."""
+        return "pong"
+
+    text = "{}" if wire is RESPONSES else ""
+    service.script(wire.answer(Turn("", (("call_1", "ping", text),)), streamed=streamed))
+
+    action = await wire.agent(service.url, ToolSet([ping]), stream=streamed).step(ASKED)
 
     assert [{}] == args_of(action)
+
+
+@each_way
+async def test_arguments_that_got_lost_are_not_none(
+    streamed: bool, service: ModelService, tools: ToolSet
+) -> None:
+    """Where a tool takes some an empty text is no JSON, which the guard says (law 5)."""
+    service.script(CHAT.answer(Turn("", (("call_1", "find", ""),)), streamed=streamed))
+
+    action = await CHAT.agent(service.url, tools, stream=streamed).step(ASKED)
+
+    assert (ToolCall("find", "", "call_1"),) == action.calls
 
 
 async def test_a_whole_reply_of_claude_is_checked_for_values_that_are_no_json(

@@ -189,6 +189,42 @@ async def test_two_calls_of_one_id_are_a_malformed_reply(
     assert ModelReplyError is type(await failure(wire.agent(service.url, tools), streamed=streamed))
 
 
+@each_way
+@pytest.mark.parametrize("thinking", ["", "hm"], ids=["nothing", "thoughts"])
+async def test_a_reply_of_claude_that_says_nothing_is_malformed(
+    streamed: bool, thinking: str, service: ModelService, tools: ToolSet
+) -> None:
+    """It is no answer, not even an empty one; it says what it cost."""
+    service.script(CLAUDE.answer(Turn("", thinking=thinking), streamed=streamed))
+
+    error = await failure(CLAUDE.agent(service.url, tools), streamed=streamed)
+
+    assert (ModelReplyError, 117) == (type(error), error.usage.input_tokens)
+    assert "end_turn" in str(error)
+
+
+@each_way
+@pytest.mark.parametrize("finish", ["stop", "function_call", "tool_calls"])
+@pytest.mark.parametrize("calls", [(), ONE], ids=["alone", "beside"])
+async def test_a_call_of_the_old_kind_is_malformed(
+    streamed: bool, finish: str, calls: tuple, service: ModelService, tools: ToolSet
+) -> None:
+    """Nobody asked for one, and it is not dropped from what the model said."""
+    old = {"name": "find", "arguments": "{}"}
+    turn = Turn("I shall look.", calls)
+    reply, events = CHAT.whole(turn), CHAT.events(turn)
+    reply["choices"][0]["message"]["function_call"] = old
+    reply["choices"][0]["finish_reason"] = finish
+    events[1]["choices"][0]["delta"]["function_call"] = old
+    events[-3]["choices"][0]["finish_reason"] = finish
+    service.script(as_events(events) if streamed else as_json(reply))
+
+    error = await failure(CHAT.agent(service.url, tools), streamed=streamed)
+
+    assert (ModelReplyError, 117) == (type(error), error.usage.input_tokens)
+    assert "function_call" in str(error)
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"), [("overloaded_error", "server"), ("rate_limit_error", "rate_limit")]
 )

@@ -79,7 +79,8 @@ class NodeOutcome:
     """What one node came to: all that a router may decide by.
 
     `denials` counts the node's calls that were denied (a dry run is none), those of earlier
-    attempts at the same run included. `transitions` is how many nodes ran before this one.
+    attempts at the same run and of agents inside of its tools included. `transitions` is how many
+    nodes ran before this one.
     """
 
     node: str

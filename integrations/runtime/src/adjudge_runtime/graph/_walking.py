@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from adjudge import PendingApproval, RecordError, ToolGuard
-from adjudge_runtime._stops import said
+from adjudge_runtime._stops import alone, said
 from adjudge_runtime._values import RunResult
 from adjudge_runtime.graph._journal import (
     GraphJournal,
@@ -22,6 +23,7 @@ from adjudge_runtime.graph._settings import GraphSettings
 from adjudge_runtime.graph._values import (
     DONE,
     Fork,
+    GraphError,
     GraphNode,
     GraphResult,
     NodeOutcome,
@@ -92,6 +94,12 @@ class Walk:
                 except GraphStop as worse:
                     return self._result(worse)
             return self._result(stop)
+        except (GraphError, GeneratorExit):
+            raise  # nothing has begun, or nothing can be awaited any more
+        except BaseException as error:
+            with suppress(GraphStop):
+                await self._finished("cancelled", f"interrupted by {said(error)}")
+            raise
         return self._result(None)
 
     async def _walk(self, start: str) -> None:
@@ -191,11 +199,12 @@ class Walk:
         if not isinstance(route, Fork):
             assert route is not None
             return (await self._one(route, hop, task),)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._branch(name, hop + index, task, route, journal))
-                for index, name in enumerate(route.to)
-            ]
+        with alone():
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._branch(name, hop + index, task, route, journal))
+                    for index, name in enumerate(route.to)
+                ]
         ended = [each.result() for each in tasks]
         for end in ended:
             if isinstance(end, Exception):

@@ -82,6 +82,11 @@ class OpenAIChatAgent(ModelAgent):
             }
             for tool in tools
         ]
+        self._bare = frozenset(
+            each["function"]["name"]
+            for each in self._tools
+            if not each["function"]["parameters"].get("properties")
+        )
 
     def _new_client(self, options: dict[str, Any]) -> Any:
         return self._sdk.AsyncOpenAI(**options)
@@ -120,13 +125,15 @@ class OpenAIChatAgent(ModelAgent):
             completion = await self._client.chat.completions.create(**request)
         with reading(self.name):
             told = completion.to_dict(warnings=False)
-            return reply_of(self.name, told, thinking=self._provider.thinking_field)
+            field = self._provider.thinking_field
+            return reply_of(self.name, told, thinking=field, bare=self._bare)
 
     async def _streamed(self, request: dict[str, Any], said: Said) -> Reply:
         asked = {**request, "stream": True}
         if self._provider.takes_stream_options:
             asked["stream_options"] = {"include_usage": True}
-        gathered = Gathered(self.name, thinking=self._provider.thinking_field)
+        field = self._provider.thinking_field
+        gathered = Gathered(self.name, thinking=field, bare=self._bare)
         with asking(self._sdk, self.name):
             stream = await self._client.chat.completions.create(**asked)
         async with stream:

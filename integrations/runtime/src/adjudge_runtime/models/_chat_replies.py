@@ -17,9 +17,12 @@ __all__ = ["Gathered", "reply_of"]
 _CUT = ("length", "model_length")
 
 
-def reply_of(name: str, completion: dict[str, Any], *, thinking: str | None) -> Reply:
+def reply_of(
+    name: str, completion: dict[str, Any], *, thinking: str | None, bare: frozenset[str]
+) -> Reply:
     """Make a reply of a completion; `thinking` is the field that the provider wants back.
 
+    `bare` are the tools without arguments: for one of them some services write none, not even `{}`.
     Raises `ModelRefused` for a refusal, `ModelReplyError` for what is cut off or not understood.
     """
     usage = _usage(completion)
@@ -33,7 +36,16 @@ def reply_of(name: str, completion: dict[str, Any], *, thinking: str | None) -> 
         raise ModelRefused(f"{name} was stopped by a content filter.", usage=usage)
     if finish in _CUT:
         raise truncated(name, finish, usage=usage)
-    calls = tuple(_call(name, call) for call in message.get("tool_calls") or ())
+    given = message.get("tool_calls") or ()
+    other = [call["type"] for call in given if call.get("type") not in (None, "function")]
+    if message.get("function_call"):
+        other.append("function_call")
+    if other:
+        raise ModelReplyError(
+            f"The reply of {name} has a call of the type {other[0]!r}; nothing of it is used.",
+            usage=usage,
+        )
+    calls = tuple(_call(call, bare) for call in given)
     text = message.get("content")
     # Some services say "stop" where they propose calls.
     good = bool(calls) if finish == "tool_calls" else finish == "stop"
@@ -47,11 +59,13 @@ def reply_of(name: str, completion: dict[str, Any], *, thinking: str | None) -> 
     return Reply(text or "", calls, usage, back)
 
 
-def _call(name: str, call: dict[str, Any]) -> ToolCall:
-    if call.get("type") not in (None, "function"):
-        raise ModelReplyError(f"The reply of {name} has a call of the type {call['type']!r}.")
+def _call(call: dict[str, Any], bare: frozenset[str]) -> ToolCall:
     function = call["function"]
-    return ToolCall(function["name"], function.get("arguments") or "{}", call.get("id") or "")
+    tool, args = function["name"], function.get("arguments")
+    if args is None or args == "":
+        # Where there could be arguments this is no JSON, for the guard to say so.
+        args = "{}" if tool in bare else ""
+    return ToolCall(tool, args, call.get("id") or "")
 
 
 def _usage(completion: dict[str, Any]) -> Usage | None:
@@ -69,11 +83,13 @@ def _usage(completion: dict[str, Any]) -> Usage | None:
 class Gathered:
     """The chunks of one stream, put together."""
 
-    def __init__(self, name: str, *, thinking: str | None) -> None:
+    def __init__(self, name: str, *, thinking: str | None, bare: frozenset[str]) -> None:
         self._name = name
         self._thinking = thinking
+        self._bare = bare
         self._texts: dict[str, str] = {}
         self._calls: dict[int, dict[str, Any]] = {}
+        self._old_call: Any = None
         self._finish: str | None = None
         self._usage: dict[str, Any] | None = None
         self._model: str | None = None
@@ -91,6 +107,7 @@ class Gathered:
                 if field and isinstance(delta.get(field), str):
                     self._texts[field] = self._texts.get(field, "") + delta[field]
             text += delta.get("content") or ""
+            self._old_call = delta.get("function_call") or self._old_call
             for part in delta.get("tool_calls") or ():
                 self._add(part)
             self._finish = choice.get("finish_reason") or self._finish
@@ -101,7 +118,7 @@ class Gathered:
         if self._finish is None:
             cause = "the stream ended before the reply did"
             raise unavailable(self._name, "connection", cause, started=started)
-        message: dict[str, Any] = dict(self._texts)
+        message: dict[str, Any] = {**self._texts, "function_call": self._old_call}
         if self._calls:
             message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
         completion = {
@@ -109,7 +126,7 @@ class Gathered:
             "usage": self._usage,
             "model": self._model,
         }
-        return reply_of(self._name, completion, thinking=self._thinking)
+        return reply_of(self._name, completion, thinking=self._thinking, bare=self._bare)
 
     def _add(self, part: dict[str, Any]) -> None:
         index = part.get("index")

@@ -45,7 +45,8 @@ def reply_of(
         for place, block in enumerate(blocks)
         if block["type"] == "tool_use"
     )
-    if stop not in _WHOLE or unknown or (stop == "tool_use" and not calls):
+    says = bool(calls) or (stop != "tool_use" and any(block["type"] == "text" for block in blocks))
+    if stop not in _WHOLE or unknown or not says:
         raise ModelReplyError(
             f"The reply of {name} ended with {stop!r} and has blocks of the types "
             f"{[block['type'] for block in blocks]}; nothing of it is used.",
@@ -111,6 +112,7 @@ class Gathered:
             stop=self._stop,
             usage=self._usage,
             model=self._model,
+            # In this API no text at all is how a stream says an object without names.
             written={
                 place: self._written[index] or "{}"
                 for place, index in enumerate(order)
