@@ -245,7 +245,7 @@ def test_no_event_overtakes_one_that_waits(event, timeout_seconds):
         emitters.append(threading.Thread(target=recorder.emit_sync, args=(event(seq),)))
         emitters[-1].start()
         assert sink.entered.wait(10)
-        until(lambda: sink.seen or len(recorder._lanes[0]._jobs) == len(emitters) - 1)
+        until(lambda: sink.seen or len(recorder._lanes[0]._work.jobs) == len(emitters))
     sink.gate.set()
     for emitter in emitters:
         emitter.join(10)

@@ -398,7 +398,7 @@ def test_a_loop_thread_that_died_is_replaced():
         raise SystemExit
 
     first.call_soon_threadsafe(leave)
-    thread._thread.join(5)
+    assert thread._latest.ended.wait(5)
 
     async def answers():
         return 42

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import threading
 
 import pytest
 
+from adjudge._record import sinks as _sinks
 from adjudge._record.format import RECORD_FIELDS
 from adjudge._record.sinks import (
     callback_sink,
@@ -121,3 +124,59 @@ def test_what_cannot_be_written_to_is_no_target(target):
     """A slip is an error where the sink is made, and not at the first event."""
     with pytest.raises(TypeError, match=r"is no path and no open file"):
         jsonl_sink(target)
+
+
+class Halting(io.StringIO):
+    """A stream that halts one thread, in the parent alone, in the middle of a line."""
+
+    def __init__(self, go_on):
+        super().__init__()
+        self._parent, self._go_on = os.getpid(), go_on
+        self.inside = threading.Event()
+
+    def write(self, text):
+        """Write, once the parent may go on."""
+        if os.getpid() == self._parent:
+            self.inside.set()
+            self._go_on.wait(10)
+        return super().write(text)
+
+
+@pytest.fixture(params=["stdout_sink", "jsonl_sink", "jsonl_sink to a path"])
+def halted(request, tmp_path, monkeypatch):
+    """A sink that a thread of this process is in the middle of."""
+    go_on = threading.Event()
+    stream = Halting(go_on)
+    if request.param == "stdout_sink":
+        sink = stdout_sink(stream=stream)
+    elif request.param == "jsonl_sink":
+        sink = jsonl_sink(stream)
+    else:
+        sink = jsonl_sink(tmp_path / "events.jsonl")
+        monkeypatch.setattr(_sinks, "write_all", lambda fd, data: stream.write(data.decode()))
+
+    def write(event):
+        thread = threading.Thread(target=sink, args=(event,))
+        thread.start()
+        assert stream.inside.wait(10)
+        return thread
+
+    return sink, write, go_on
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_in_the_middle_of_a_write_can_write(event, halted):
+    """It does not wait for a thread that stayed with the parent."""
+    sink, write, go_on = halted
+    thread = write(event(1))
+    child = os.fork()
+    if child == 0:
+        # A child that hangs is ended.
+        signal.alarm(10)
+        sink(event(2))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    thread.join(10)
+
+    assert 0 == status

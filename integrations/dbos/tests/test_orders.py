@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from adjudge import MemoryLedger, MemoryRunStore, Principal, SQLiteLedger, SQLiteRunStore
-from adjudge_dbos import QUEUE, WORKFLOW, GovernedRuns, OrderError, RunOrder, start
+from adjudge_dbos import (
+    QUEUE,
+    WORKFLOW,
+    AgentSetup,
+    GovernedRuns,
+    OrderError,
+    RunOrder,
+    start,
+)
 
 from .world import World
 
@@ -79,6 +88,21 @@ def test_what_cannot_be_run_ends_with_a_code(world: World) -> None:
 
     assert ["bad_order", "unknown_agent", "setup_failed"] == codes
     assert [] == world.paid()
+
+
+def test_a_cancellation_passes_the_setting_up(tmp_path: Any) -> None:
+    """It is no failure of the agent that is being made."""
+
+    def leave(order: RunOrder) -> AgentSetup:
+        raise asyncio.CancelledError
+
+    store, ledger = SQLiteRunStore(tmp_path / "runs.db"), SQLiteLedger(tmp_path / "ledger.db")
+    runs = GovernedRuns({"payer": leave}, store=store, ledger=ledger)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(runs._attempt(RunOrder("payer", "1", "run").to_json()))
+    store.close()
+    ledger.close()
 
 
 def test_a_run_that_could_not_be_set_up_is_rewound(world: World) -> None:

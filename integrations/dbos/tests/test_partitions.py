@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from adjudge_dbos import RunOrder, start, take_over
 
 from .world import World
@@ -74,3 +76,17 @@ def test_two_workflows_that_race_on_one_run_both_end(world: World) -> None:
     assert [("", "paid 25")] * 2 == [(each["code"], each["final_answer"]) for each in results]
     assert {1} == {count for _, count in world.paid()}
     assert 25 <= len(world.paid()) + len(results[0]["uncertain"])
+
+
+def test_who_cannot_see_whose_the_run_is_stops_and_looks_again(world: World) -> None:
+    """The attempt is interrupted, the next one goes on with it, and nothing is paid twice."""
+    one = world.worker("one", thinks=True, blind=True)
+    start(world.client, RunOrder("payer", "1", "run"), queue="one")
+    one.until("blind")
+    for _ in range(4):
+        one.tell("think")
+    told = world.result("run")
+
+    assert ("", "paid 1") == (told["code"], told["final_answer"])
+    assert "run.resumed" in [record.kind for record in asyncio.run(world.store.load("run"))]
+    assert [1] == [count for _, count in world.paid()]

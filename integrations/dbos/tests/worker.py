@@ -81,6 +81,21 @@ class Failing(PostgresLedger):
         return super().of_run(run)
 
 
+def blind() -> None:
+    """Let the first look at a workflow's status fail."""
+    look = DBOS.get_workflow_status_async
+    left = [1]
+
+    async def once(workflow_id: str) -> object:
+        if left:
+            left.clear()
+            print("blind", flush=True)
+            raise OSError("the status is not to be had")
+        return await look(workflow_id)
+
+    DBOS.get_workflow_status_async = once
+
+
 class Payer:
     """Pays as often as its task says, and then says so; it depends on the conversation alone."""
 
@@ -148,6 +163,8 @@ def main() -> None:
     def broken(order: RunOrder) -> AgentSetup:
         raise RuntimeError("the agent's model is not to be had")
 
+    if settings.get("blind"):
+        blind()
     agents = {"payer": payer, "asker": payer, "broken": broken}
     ledger = Failing(url, schema=schema)
     ledger.fails = settings.get("ledger_fails", 0)

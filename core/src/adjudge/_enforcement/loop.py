@@ -1,7 +1,8 @@
 """One event loop in one daemon thread, and a bounded way to run an awaitable on another's loop.
 
 The thread is started when it is first needed, starts anew in a forked child, and never keeps a
-process alive.
+process alive. An exception out of a signal handler, which may come at any instruction, leaves all
+of it usable: nobody takes a lock that the loop's thread needs, and each step is one operation.
 """
 
 from __future__ import annotations
@@ -11,60 +12,123 @@ import contextlib
 import os
 import threading
 import weakref
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Awaitable
-from concurrent.futures import Future
 from typing import Any
 
-__all__ = ["LoopThread", "run_on"]
+from adjudge._enforcement.flag import Flag
+
+__all__ = ["LoopThread", "run_on", "start_thread"]
 
 _CLOSE_SECONDS = 5.0
+
+
+def start_thread(serve: Any, name: str) -> None:
+    """Call in a daemon thread; raises `RuntimeError` if there can be none.
+
+    `Thread.start` shares a lock with the thread that it starts, so it is called in yet another one.
+    """
+
+    def start() -> None:
+        try:
+            threading.Thread(target=serve, name=name, daemon=True).start()
+        except RuntimeError:  # there are no more threads than this one
+            serve()
+
+    start_new_thread(start, ())
 
 
 class LoopThread:
     """Owns the thread; `loop()` gives its running event loop."""
 
-    __slots__ = ("__weakref__", "_lock", "_loop", "_pid", "_thread")
+    __slots__ = ("__weakref__", "_latest")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._pid = 0
+        self._latest = _Thread()
 
     def loop(self) -> asyncio.AbstractEventLoop:
         """Give the running loop, starting the thread where this process has none that lives."""
-        if self._pid not in (0, os.getpid()):
-            # A child has no such thread, and no lock to trust.
-            self._lock = threading.Lock()
-            self._loop = self._thread = None
-        with self._lock:
-            loop, thread = self._loop, self._thread
-            if loop is None or thread is None or not thread.is_alive():
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(
-                    target=_serve, args=(loop,), name="adjudge-loop", daemon=True
-                )
-                thread.start()
-                self._loop, self._thread, self._pid = loop, thread, os.getpid()
-                weakref.finalize(self, _stop, loop).atexit = False
-            return loop
+        latest = self._latest
+        while latest.is_over:
+            latest = self._next(latest)
+        if latest.loop is None:
+            weakref.finalize(self, latest.stop).atexit = False
+        return latest.running()
+
+    def _next(self, thread: _Thread) -> _Thread:
+        # Several may find that it is over, and all of them go on with the same one.
+        self._latest = following = thread.following.setdefault("thread", _Thread())
+        return following
 
     def close(self) -> None:
         """Cancel what still runs, and end the thread; a later `loop()` starts another."""
-        with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is None or thread is None or self._pid != os.getpid():
+        thread = self._latest
+        if thread.is_over:
             return
-        _stop(loop)
-        if thread is not threading.current_thread():
-            thread.join(_CLOSE_SECONDS)
+        self._next(thread)
+        thread.stop()
+        if thread.ident not in (None, threading.get_ident()):
+            thread.ended.wait(_CLOSE_SECONDS)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.closing(loop):
+class _Thread:
+    """A thread that runs one loop, from when it is first wanted until it is stopped."""
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Thread] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.ident: int | None = None
+        self.ended = Flag()
+        self._pid = os.getpid()
+        self._ready = Flag()
+        self._claim = allocate_lock()
+        self._stopped = False
+        self._error: BaseException | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or is none of this process."""
+        return self.ended.is_raised or self._pid != os.getpid()
+
+    def running(self) -> asyncio.AbstractEventLoop:
+        """Give the loop, once it is there."""
+        while self.loop is None:
+            # Only the first of several threads goes on.
+            start_thread(self._serve, "adjudge-loop")
+            self._ready.wait(threading.TIMEOUT_MAX)
+            if self._error is not None:
+                raise self._error
+        return self.loop
+
+    def stop(self) -> None:
+        """End the thread, or keep it from beginning."""
+        self._stopped = True
+        if self.loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed already
+                self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _serve(self) -> None:
+        if not self._claim.acquire(blocking=False):
+            return
+        self.ident = threading.get_ident()
         try:
-            loop.run_forever()
+            with contextlib.closing(asyncio.new_event_loop()) as loop:
+                self.loop = loop
+                self._ready.hoist()
+                self._run(loop)
+        except BaseException as error:
+            if self.loop is not None:
+                raise
+            # Told to whoever wants the loop: there are no more open files, for one.
+            self._error = error
+        finally:
+            self.ended.hoist()
+            self._ready.hoist()
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            if not self._stopped:
+                loop.run_forever()
         finally:
             loop.run_until_complete(_cancel_all())
             loop.run_until_complete(loop.shutdown_asyncgens())
@@ -77,13 +141,6 @@ async def _cancel_all() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.call_soon_threadsafe(loop.stop)
-    except RuntimeError:
-        return  # It is closed already.
-
-
 def run_on(
     loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any], *, timeout_seconds: float
 ) -> Any:
@@ -94,60 +151,83 @@ def run_on(
     run = _Run(loop, awaitable)
     try:
         loop.call_soon_threadsafe(run.start)
-        return run.result.result(timeout_seconds)
-    except BaseException as error:
+        if run.done.wait(timeout_seconds):
+            return run.result()
+        raise TimeoutError(f"it did not answer within {timeout_seconds:g} s")
+    except BaseException:
         run.abandon()
-        if isinstance(error, TimeoutError) and not run.result.done():
-            raise TimeoutError(f"it did not answer within {timeout_seconds:g} s") from None
         raise
 
 
 class _Run:
-    __slots__ = ("_abandoned", "_awaitable", "_lock", "_loop", "_task", "result")
+    __slots__ = ("_awaitable", "_error", "_loop", "_task", "_unbegun", "_value", "done")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any]) -> None:
-        self.result: Future[Any] = Future()
+        self.done = Flag()
+        self._value: Any = None
+        self._error: BaseException | None = None
         self._loop = loop
         self._awaitable = awaitable
         self._task: asyncio.Task[None] | None = None
-        self._abandoned = False
-        self._lock = threading.Lock()
+        # Whoever takes this out begins the awaitable, or closes it.
+        self._unbegun = [True]
+
+    def result(self) -> Any:
+        """Give what it came to, or raise it."""
+        if self._error is None:
+            return self._value
+        try:
+            raise self._error
+        finally:
+            # The exception has the frames that have us.
+            self._error = None
 
     def start(self) -> None:
-        with self._lock:
-            if not self._abandoned:
-                self._task = self._loop.create_task(self._carry())
-                self._task.add_done_callback(self._never_begun)
+        """Begin, in the loop's thread, unless nobody waits for it any more."""
+        if self._takes_it():
+            self._task = self._loop.create_task(self._carry())
+            self._task.add_done_callback(self._never_begun)
+
+    def abandon(self) -> None:
+        """See to it that what nobody waits for is cancelled, or never begun."""
+        if self.done.is_raised:
+            return
+        if self._takes_it():
+            self._close_awaitable()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and every task of it is gone
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _takes_it(self) -> bool:
+        try:
+            return self._unbegun.pop()
+        except IndexError:
+            return False
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def _never_begun(self, _: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step runs nothing of itself."""
-        if not self.result.done():
+        if not self.done.is_raised:
             self._close_awaitable()
-            self.result.set_exception(asyncio.CancelledError())
+            self._end(None, asyncio.CancelledError())
 
     def _close_awaitable(self) -> None:
         close = getattr(self._awaitable, "close", None)
         if close is not None:
             close()
 
-    def abandon(self) -> None:
-        with self._lock:
-            if self._abandoned or self.result.done():
-                return
-            self._abandoned = True
-            if self._task is None:
-                self._close_awaitable()
-                return
-        try:
-            self._loop.call_soon_threadsafe(self._task.cancel)
-        except RuntimeError:
-            return  # The loop is closed, and every task of it is gone.
-
     async def _carry(self) -> None:
         try:
-            self.result.set_result(await self._awaitable)
+            self._end(await self._awaitable, None)
         except BaseException as error:
             # What would end the loop (an exit, an interrupt) is the waiter's, not the loop's.
-            self.result.set_exception(error)
+            self._end(None, error)
             if isinstance(error, asyncio.CancelledError):
                 raise
+
+    def _end(self, value: Any, error: BaseException | None) -> None:
+        self._value, self._error = value, error
+        self.done.hoist()

@@ -15,15 +15,17 @@ import contextvars
 import inspect
 import logging
 import os
-import threading
+from _thread import allocate_lock
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
+from itertools import count
+from queue import Empty, SimpleQueue
+from time import monotonic
 
-from adjudge._enforcement.loop import LoopThread, run_on
+from adjudge._enforcement.flag import Flag
+from adjudge._enforcement.loop import LoopThread, run_on, start_thread
 from adjudge._types import AuditEvent
 from adjudge.errors import RecordError
 
@@ -33,18 +35,22 @@ Sink = Callable[[AuditEvent], Awaitable[None] | None]
 
 DEFAULT_SINK_TIMEOUT = 5.0
 _MAX_QUEUED = 1000
+# The one that the sink is taking is not counted.
+_MAX_WAITING = _MAX_QUEUED + 1
 _IDLE_SECONDS = 2.0
 _log = logging.getLogger("adjudge")
 
 
 class Offer:
-    """Events that a sink may take at once, all of them or none; `taken` is its answer."""
+    """Events for one sink, which may take at once all of them or none; `taken` is its answer."""
 
-    __slots__ = ("events", "taken")
+    __slots__ = ("events", "jobs", "taken")
 
     def __init__(self, events: tuple[AuditEvent, ...]) -> None:
         self.events = events
         self.taken = False
+        # What was made of them for the sink's lane, once it turned out that it is to take them.
+        self.jobs: list[_Job] | None = None
 
 
 class PromptSink(ABC):
@@ -66,19 +72,96 @@ class PromptSink(ABC):
 class _Job:
     """One event on its way to one sink."""
 
-    __slots__ = ("context", "event", "future", "loop")
+    __slots__ = ("_begun", "context", "done", "error", "event", "lane", "loop")
 
-    def __init__(self, event: AuditEvent, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    def __init__(
+        self, lane: _Lane, event: AuditEvent, loop: Callable[[], asyncio.AbstractEventLoop]
+    ) -> None:
+        self.lane = lane
         self.event = event
         self.loop = loop
         self.context = contextvars.copy_context()
-        self.future: Future[None] = Future()
-        # A running future cannot be cancelled by a waiter that gives up: the event still arrives.
-        self.future.set_running_or_notify_cancel()
+        self.done = Flag()
+        self.error: BaseException | None = None
+        self._begun = False
+
+    def deliver(self) -> None:
+        """Have the sink take the event, once: after an interrupt it may be queued twice."""
+        if self._begun:
+            return
+        self._begun = True
+        try:
+            self.context.run(self._call)
+        except (FutureCancelled, asyncio.CancelledError):
+            # A sink's own cancellation must not look like the cancellation of the call.
+            self.error = RuntimeError("the sink was cancelled")
+        except BaseException as error:  # handed to whoever waits
+            self.error = error
+        self.done.hoist()
+
+    def _call(self) -> None:
+        answer: object = self.lane.sink(self.event)
+        if getattr(answer, "already_done", False) is True or not inspect.isawaitable(answer):
+            return
+        run_on(self.loop(), answer, timeout_seconds=self.lane.timeout_seconds)
+
+
+class _Work:
+    """What waits for one sink in this process, and the thread that serves it while there is any.
+
+    Callers add to the end of `jobs`, and the thread alone takes away: a job is among them until it
+    is done. Nobody takes a lock that the thread needs.
+    """
+
+    __slots__ = ("_bell", "_serving", "after_fork", "jobs", "late", "pid")
+
+    def __init__(self) -> None:
+        self.jobs: deque[_Job] = deque()
+        self.late = False
+        self.pid = os.getpid()
+        self.after_fork: dict[str, _Work] = {}
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        # Taken by the thread that serves, and never waited for.
+        self._serving = allocate_lock()
+
+    def add(self, job: _Job) -> None:
+        """Queue a job; raises `RuntimeError` if there can be no thread for it."""
+        self.jobs.append(job)
+        if not self._serving.locked():
+            start_thread(self._serve, "adjudge-sink")
+        # One that has rung already is heard after this.
+        if self._bell.empty():
+            self._bell.put(None)
+
+    def _serve(self) -> None:
+        while self._serving.acquire(blocking=False):
+            try:
+                while self.jobs or self._heard():
+                    if self.jobs:
+                        self._serve_first()
+            finally:
+                self._serving.release()
+            # Whoever added one before that has left it to this thread.
+            if not self.jobs:
+                return
+
+    def _heard(self) -> bool:
+        """Wait for work, and say whether there may be some."""
+        try:
+            self._bell.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            return False
+        return True
+
+    def _serve_first(self) -> None:
+        job = self.jobs[0]
+        job.deliver()
+        self.late = isinstance(job.error, TimeoutError)
+        self.jobs.popleft()
 
 
 class _Lane:
-    """One sink, its queue, and the thread that serves it while there is work."""
+    """One sink, and what is known of it."""
 
     def __init__(self, sink: Sink, *, required: bool, timeout_seconds: float) -> None:
         self.sink = sink
@@ -86,26 +169,21 @@ class _Lane:
         self.name = _name_of(sink)
         self.inline = getattr(sink, "never_blocks", False) is True
         self.prompt = sink if isinstance(sink, PromptSink) else None
-        self._timeout = timeout_seconds
-        self._jobs: deque[_Job] = deque()
-        self._wake = threading.Condition()
-        self._pid = os.getpid()
-        self._served = self._busy = False
-        self.failing = False
-        self._late = False
-        self._dropped = 0
+        self.timeout_seconds = timeout_seconds
+        # While the sink fails it has one entry; whoever puts that in or takes it out logs it.
+        self.failing: dict[str, object] = {}
+        self._work = _Work()
+        self._dropped = count()
 
     def take(self, offer: Offer) -> Exception | None:
         """Have the sink take the events at once; `offer.taken` says whether it has.
 
         They do not overtake others: while any wait, or the sink is late, they are not even offered.
         """
-        offer.taken = False
         if self.prompt is None:
             return None
-        # Without the lock, which a forked child could not trust: what is queued is seen in `_jobs`,
-        # or after that as `_busy`.
-        if self._jobs or self._busy or self._late:
+        work = self._work
+        if work.jobs or work.late:
             return None
         try:
             self.prompt.take_at_once(offer)
@@ -114,97 +192,59 @@ class _Lane:
         return None
 
     def submit(self, job: _Job) -> Exception | None:
-        """Queue the event; the answer says at once that nobody should wait for it, and why."""
+        """Queue the event; the answer says at once that nobody should wait for it, and why.
+
+        Once more, as after an interrupt, it changes nothing.
+        """
         if self.inline:
-            self._deliver(job)
+            job.deliver()
             return None
-        if self._pid != os.getpid():
-            self._after_fork()
-        with self._wake:
-            if len(self._jobs) >= _MAX_QUEUED:
-                self._dropped += 1
-                return TimeoutError(f"more than {_MAX_QUEUED} events are waiting for it")
-            # A required sink that is idle is tried again each time: it may have recovered.
-            behind = self._late and not (self.required and not self._busy and not self._jobs)
-            self._jobs.append(job)
-            if not self._served:
-                try:
-                    threading.Thread(target=self._serve, name="adjudge-sink", daemon=True).start()
-                except RuntimeError as error:  # no more threads, or the interpreter is ending
-                    self._jobs.pop()
-                    return error
-                self._served = True
-            self._wake.notify()
-        return TimeoutError("it has not caught up with earlier events") if behind else None
-
-    def _after_fork(self) -> None:
-        # A child has no such thread, and no lock to trust; what was queued is the parent's.
-        self._wake = threading.Condition()
-        self._jobs = deque()
-        self._served = self._busy = self._late = False
-        self._pid = os.getpid()
-
-    def _serve(self) -> None:
-        while True:
-            with self._wake:
-                if not self._jobs:
-                    self._wake.wait(_IDLE_SECONDS)
-                if not self._jobs:
-                    self._served = False
-                    return
-                self._busy = True
-                job = self._jobs.popleft()
-            self._deliver(job)
-            with self._wake:
-                self._busy = False
-                self._late = isinstance(job.future.exception(), TimeoutError)
-            del job  # While the thread is idle it must not keep a loop or a context alive.
-
-    def _deliver(self, job: _Job) -> None:
+        work = self._here()
+        idle = not work.jobs
+        if len(work.jobs) >= _MAX_WAITING:
+            next(self._dropped)
+            return TimeoutError(f"more than {_MAX_QUEUED} events are waiting for it")
         try:
-            job.context.run(self._call, job)
-        except (FutureCancelled, asyncio.CancelledError):
-            # A sink's own cancellation must not look like the cancellation of the call.
-            job.future.set_exception(RuntimeError("the sink was cancelled"))
-        except BaseException as error:  # handed to whoever waits
-            job.future.set_exception(error)
-        else:
-            job.future.set_result(None)
+            work.add(job)
+        except RuntimeError as error:  # no more threads, or the interpreter is ending
+            return error
+        # A required sink that is idle is tried again each time: it may have recovered.
+        if work.late and not (self.required and idle):
+            return TimeoutError("it has not caught up with earlier events")
+        return None
 
-    def _call(self, job: _Job) -> None:
-        answer: object = self.sink(job.event)
-        if getattr(answer, "already_done", False) is True or not inspect.isawaitable(answer):
-            return
-        run_on(job.loop(), answer, timeout_seconds=self._timeout)
+    def _here(self) -> _Work:
+        work = self._work
+        if work.pid != os.getpid():
+            # A child has no such thread; what was queued is the parent's. All go on with one.
+            self._work = work = work.after_fork.setdefault("work", _Work())
+        return work
 
     def outcome(self, job: _Job) -> BaseException | None:
         """Give what went wrong with the event, once nobody waits for it any longer."""
-        with self._wake:
-            if job.future.done():
-                return job.future.exception()
-            self._late = True
-        return TimeoutError(f"it did not answer within {self._timeout:g} s")
+        work, late = self._work, not job.done.is_raised
+        if late:
+            work.late = True
+            if not job.done.is_raised:
+                return TimeoutError(f"it did not answer within {self.timeout_seconds:g} s")
+            # The thread had said so before us, and has the last word.
+            work.late = isinstance(job.error, TimeoutError)
+        return job.error
 
     def settle(self, failure: BaseException | None) -> None:
         """Log a first failure and a recovery; raise where the sink is required."""
         if failure is not None and not isinstance(failure, Exception):
             raise failure
-        if self._pid != os.getpid():
-            self._after_fork()
-        with self._wake:
-            changed = self.failing is (failure is None)
-            self.failing = failure is not None
-            dropped = self._dropped
-            if failure is None:
-                self._dropped = 0
         if failure is None:
-            if changed:
+            if self.failing and self.failing.pop("since", None) is not None:
+                dropped, self._dropped = self._dropped, count()
                 _log.warning(
-                    "The audit sink %s works again; it missed %d events.", self.name, dropped
+                    "The audit sink %s works again; it missed %d events.", self.name, next(dropped)
                 )
             return
         said = f"{type(failure).__name__}: {failure}"
-        if changed:
+        mine = object()
+        if self.failing.setdefault("since", mine) is mine:
             _log.error(
                 "The audit sink %s failed: %s. More failures are not logged until it recovers.",
                 self.name,
@@ -259,41 +299,53 @@ class Recorder:
     def hand_over(
         self,
         events: tuple[AuditEvent, ...],
+        offers: list[Offer] | None = None,
         *,
         in_loop: bool,
     ) -> list[_Handed]:
         """Give the events to every sink; the answer is what is left to be waited for or said.
 
         A sink's coroutines run on the running loop where the caller is in one, else on the sync
-        door's.
+        door's. `offers` is an empty list. If an interrupt comes and there is anything in it, the
+        events are on their way to every sink all the same; else they are to none.
         """
         left: list[_Handed] = []
-        offer = Offer(events)
-        for place, lane in enumerate(self._lanes):
-            try:
+        if offers is None:
+            offers = []
+        try:
+            for lane in self._lanes:
+                offer = Offer(events)
+                offers.append(offer)
                 failure = lane.take(offer)
-            except BaseException:
-                # An interrupt is the caller's: the events arrive all the same.
-                for late in self._lanes[place + offer.taken :]:
-                    self._queue(late, events, in_loop)
-                raise
-            if failure is not None or (offer.taken and lane.failing):
-                left.append((lane, None, failure))
-            elif not offer.taken:
-                left += self._queue(lane, events, in_loop)
+                if failure is not None or (offer.taken and lane.failing):
+                    left.append((lane, None, failure))
+                elif not offer.taken:
+                    left += self._queue(lane, offer, in_loop)
+                # Python 3.12 has a jump back that ends a condition outside of the `try`.
+                failure = None
+        except BaseException:
+            self._hand_over_rest(events, offers, in_loop)
+            raise
         return left
 
-    def _queue(
-        self,
-        lane: _Lane,
-        events: tuple[AuditEvent, ...],
-        in_loop: bool,
-    ) -> list[_Handed]:
-        on = self._loop
-        if in_loop:
-            loop = asyncio.get_running_loop()
-            on = lambda: loop  # noqa: E731
-        jobs = [_Job(event, on) for event in events]
+    def _hand_over_rest(
+        self, events: tuple[AuditEvent, ...], offers: list[Offer], in_loop: bool
+    ) -> None:
+        """Send the events on their way to every sink that has not taken them."""
+        for place, lane in enumerate(self._lanes):
+            if place == len(offers):
+                offers.append(Offer(events))
+            if not offers[place].taken:
+                self._queue(lane, offers[place], in_loop)
+
+    def _queue(self, lane: _Lane, offer: Offer, in_loop: bool) -> list[_Handed]:
+        jobs = offer.jobs
+        if jobs is None:
+            on = self._loop
+            if in_loop:
+                loop = asyncio.get_running_loop()
+                on = lambda: loop  # noqa: E731
+            offer.jobs = jobs = [_Job(lane, event, on) for event in offer.events]
         return [(lane, job, lane.submit(job)) for job in jobs]
 
     async def emit(self, *events: AuditEvent) -> None:
@@ -310,28 +362,20 @@ class Recorder:
 
     async def settle(self, left: list[_Handed]) -> None:
         """Wait for what was handed over; a required sink that did not take it: `RecordError`."""
-        waiting = [
-            asyncio.wrap_future(job.future)
-            for _, job, refusal in left
-            if job is not None and refusal is None and not job.future.done()
-        ]
+        waiting = [job.done.future() for job in _unfinished(left)]
         if waiting:
             try:
                 await asyncio.wait(waiting, timeout=self.timeout_seconds)
             finally:
                 for future in waiting:
-                    _abandon(future)
+                    future.cancel()
         self._settle(left)
 
     def settle_sync(self, left: list[_Handed]) -> None:
         """Do what `settle` does, for callers without an event loop."""
-        waiting = [
-            job.future
-            for _, job, refusal in left
-            if job is not None and refusal is None and not job.future.done()
-        ]
-        if waiting:
-            wait_for_futures(waiting, timeout=self.timeout_seconds)
+        end = monotonic() + self.timeout_seconds
+        for job in _unfinished(left):
+            job.done.wait(end - monotonic())
         self._settle(left)
 
     def _settle(self, left: list[_Handed]) -> None:
@@ -359,13 +403,12 @@ def _flattened(sinks: Iterable[Sink], required: bool = False) -> Iterable[tuple[
             yield from _flattened(inner, required=getattr(sink, "requires_all", False) or required)
 
 
-def _abandon(future: asyncio.Future[None]) -> None:
-    """Let a late answer fall, without a complaint about an exception that nobody fetched."""
-    if future.done():
-        if not future.cancelled():
-            future.exception()
-    else:
-        future.cancel()
+def _unfinished(left: list[_Handed]) -> list[_Job]:
+    return [
+        job
+        for _, job, refusal in left
+        if job is not None and refusal is None and not job.done.is_raised
+    ]
 
 
 def _name_of(sink: Sink) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+from adjudge._record.forklock import LockOfProcess
 from adjudge._record.format import EventTexts, event_to_record, record_line
 from adjudge._record.keptfile import KeptFile, append, write_all
 from adjudge._record.recorder import DEFAULT_SINK_TIMEOUT, Offer, PromptSink, Recorder, Sink
@@ -63,7 +63,7 @@ def noop_sink() -> Callable[[AuditEvent], Done]:
 
 def stdout_sink(*, stream: TextIO | None = None) -> Callable[[AuditEvent], Done]:
     """Make a sink that prints a readable line for each event, to standard output or `stream`."""
-    lock = threading.Lock()
+    lock = LockOfProcess()
 
     def write(event: AuditEvent) -> Done:
         record = event_to_record(event)
@@ -72,7 +72,7 @@ def stdout_sink(*, stream: TextIO | None = None) -> Callable[[AuditEvent], Done]
             f"[{event.correlation_id}] {record_line(record['body'])}\n"
         )
         target = sys.stdout if stream is None else stream
-        with lock:
+        with lock.here():
             target.write(line)
             target.flush()
         return DONE
@@ -92,12 +92,12 @@ def jsonl_sink(target: str | os.PathLike[str] | TextIO) -> Callable[[AuditEvent]
         raise TypeError(f"{target!r} is no path and no open file; give one, such as 'audit.jsonl'.")
     if isinstance(target, str | os.PathLike):
         return _JsonlFile(target)
-    lock = threading.Lock()
+    lock = LockOfProcess()
     texts = EventTexts()
 
     def write(event: AuditEvent) -> Done:
         line = texts.text(event) + "\n"
-        with lock:
+        with lock.here():
             target.write(line)
             target.flush()
         return DONE
@@ -112,12 +112,12 @@ class _JsonlFile(PromptSink):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._kept = KeptFile(path)
-        self._lock = threading.Lock()
+        self._lock = LockOfProcess()
         self._texts = EventTexts()
 
     def __call__(self, event: AuditEvent) -> Done:
         data = self._lines((event,))
-        with self._lock, self._path.open("ab", buffering=0) as file:
+        with self._lock.here(), self._path.open("ab", buffering=0) as file:
             write_all(file.fileno(), data)
         return DONE
 
@@ -127,7 +127,7 @@ class _JsonlFile(PromptSink):
             status = self._kept.ready(lock=False)
             if status is None:
                 return
-            append(self._kept.fd, data, status, offer)
+            append(self._kept.fd, data, status.st_size, offer)
 
     def _lines(self, events: Iterable[AuditEvent]) -> bytes:
         return "".join([self._texts.text(event) + "\n" for event in events]).encode("ascii")

@@ -9,7 +9,6 @@ ends the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from agents import AgentBase, Handoff, RunContextWrapper, Tool
@@ -17,6 +16,7 @@ from agents import AgentBase, Handoff, RunContextWrapper, Tool
 from adjudge import GovernError
 from adjudge_openai_agents._binding import Binding
 from adjudge_openai_agents._handoffs import check_handoff, govern_handoffs, target_of
+from adjudge_openai_agents._kept import KeptTools
 from adjudge_openai_agents._tools import govern_tools
 
 __all__ = ["agents_behind", "binding_of", "govern_again", "govern_agents", "govern_handoff"]
@@ -110,7 +110,8 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
             tools = await super().get_all_tools(run_context)
             if binding.recursive:
                 govern_agents(agents_behind(tools), binding)
-            return govern_tools(tools, replace(binding, agent=self.name))
+            kept = KeptTools.of(self)
+            return kept.governed(tools, kept.named(binding, self.name), listed=self.tools)
 
         async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
             """Give the instructions, and govern the agents that making them has added."""
@@ -121,7 +122,7 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
         async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the tools of the agent's MCP servers, governed."""
             tools = await super().get_mcp_tools(run_context)
-            return govern_tools(tools, replace(binding, agent=self.name))
+            return govern_tools(tools, KeptTools.of(self).named(binding, self.name))
 
         if hasattr(base, "get_prompt"):  # a realtime agent has none
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from adjudge import GovernedCall, Outcome
-from adjudge_runtime._past import Kept
 from adjudge_runtime._stops import said
 from adjudge_runtime._values import Usage
 
@@ -77,22 +76,6 @@ class Answer:
             error=result.error,
             code=result.code,
             duration_ms=result.duration_ms,
-        )
-
-    def kept(self, tool: str, *, uncertain_retry: bool) -> Kept:
-        """Give it as the journal keeps it."""
-        return Kept(
-            tool,
-            self.verdict,
-            self.outcome,
-            self.ok,
-            self.message,
-            None if self.error is None else storable(self.error),
-            self.code,
-            round(self.duration_ms, 3),
-            uncertain_retry,
-            self.usage,
-            self.denials,
         )
 
 

@@ -88,10 +88,12 @@ class Attempt:
 
     def _loop(self) -> Loop:
         desk = self.desk
+        calls = GovernedCalls(desk, self.tools, agent=name_of(self.agent))
         return Loop(
             self.agent,
             self.task,
-            calls=GovernedCalls(desk, self.tools, agent=name_of(self.agent)),
+            calls=calls,
+            plain=calls.plain,
             budget=self.budget,
             journal=self.journal,
             halt=desk.halt,

@@ -7,7 +7,7 @@ what comes back into what the model is told; it decides nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from adjudge import (
     inline_executor,
 )
 from adjudge.integration import CallPlace, EntryState, LedgerEntry
-from adjudge_runtime._answers import Answer
+from adjudge_runtime._answers import Answer, text_of_value
 from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
 from adjudge_runtime._desk import Desk
 from adjudge_runtime._schema import tool_schema
@@ -31,11 +31,16 @@ from adjudge_runtime._stops import Suspended
 from adjudge_runtime._uncertain import EXTRA, before_asking, careful_executor
 from adjudge_runtime._values import ToolCall
 
-__all__ = ["CallTools", "GovernedCalls"]
+__all__ = ["CallTools", "GovernedCalls", "PlainCall"]
 
+_COMPLETED = Outcome.COMPLETED
 
 _UNDONE = frozenset({"failed", "denied", "cancelled"})
 """How calls end whose body brought nothing about, or raised: another try is a new attempt."""
+
+
+PlainCall = Callable[[ToolCall], Awaitable[str | Answer]]
+"""Runs one call and gives the text that the model is told, or all there is to say."""
 
 
 class CallTools(Protocol):
@@ -81,7 +86,6 @@ class GovernedCalls:
         self._schemas = _schemas(tools)
         guard = desk.guard.with_tools(held, executor=executor, schemas=self._schemas)
         self._check = guard.check
-        self._context = desk.context
         self._retrying: ToolGuard | None = None
 
     def tool(self, name: str) -> ToolDef | None:
@@ -117,9 +121,7 @@ class GovernedCalls:
     async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
         """Run one call through the guard."""
         if not self._is_scoped:
-            if self._is_placed:
-                return Answer.of(await self._governed(call, uncertain=False))
-            return Answer.of(await self._check(call.tool, call.args, context=self._context))
+            return Answer.of(await self._governed(call, uncertain=False))
         scope = CallScope(self._desk, step, index, call, asyncio.get_running_loop())
         token = SCOPE.set(scope)
         try:
@@ -130,6 +132,18 @@ class GovernedCalls:
             SCOPE.reset(token)
         answer.usage, answer.denials = scope.used, scope.denials
         return answer
+
+    @property
+    def plain(self) -> PlainCall | None:
+        """What runs calls of which nothing is kept; None where something has to be."""
+        return None if self._is_scoped else self._plainly
+
+    async def _plainly(self, call: ToolCall) -> str | Answer:
+        placed = self._place(call) if self._is_placed else None
+        governed = await self._check(call.tool, call.args, context=self._desk.context, place=placed)
+        if governed.outcome is _COMPLETED:
+            return text_of_value(governed.result.value)
+        return Answer.of(governed)
 
     def _governed(self, call: ToolCall, *, uncertain: bool) -> Awaitable[GovernedCall]:
         desk = self._desk

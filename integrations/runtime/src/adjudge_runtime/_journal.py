@@ -8,19 +8,23 @@ superseded and does nothing more. `NoJournal` is the same for runs that nobody w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Coroutine, Mapping
+from dataclasses import fields
+from typing import Any, TypeAlias
 
 from adjudge import DuplicateRecord, RunStore
+from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._keys import idempotency_key
-from adjudge_runtime._making import recorded
-from adjudge_runtime._past import JournalError, Kept, Past, PastStep, read_past
+from adjudge_runtime._making import frozen_if_plain, recorded
+from adjudge_runtime._past import JournalError, Past, PastStep, read_past
 from adjudge_runtime._stops import Halt, Stop, said
 from adjudge_runtime._values import AgentAction, FinalAnswer, ToolCall, ToolCalls, Usage
 
 __all__ = ["Journal", "NoJournal", "check_run_id", "open_journal", "open_nested"]
 
+Writing: TypeAlias = Coroutine[Any, Any, None]
+
+_USAGE = tuple(item.name for item in fields(Usage))
 # Between a run and the place of the call in whose body another one is; in no id of a caller's.
 _NESTED = "/nested/"
 
@@ -49,7 +53,9 @@ class NoJournal:
     async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
         """Nothing is put down."""
 
-    async def keep(self, step: int, index: int, kept: Kept) -> None:
+    async def keep(
+        self, step: int, index: int, tool: str, answer: Answer, *, uncertain: bool
+    ) -> None:
         """Nothing is put down."""
 
     async def leave(self, step: int, index: int, pending: str) -> None:
@@ -96,50 +102,53 @@ class Journal:
         else:
             await self._append("run.resumed", {"records": past.records, **body})
 
-    async def decide(self, step: int, action: AgentAction) -> None:
-        """Put down what the agent chose, before any of it runs."""
-        frozen = action.args if isinstance(action, ToolCall) else None
+    def decide(self, step: int, action: AgentAction) -> Writing:
+        """Put down what the agent chose, before any of it runs; the loop has frozen its values."""
+        usage = None if action.usage is None else _told(action.usage)
         body = {"step": step, **_described(action)}
-        await self._append("model.output", body, frozen=frozen)
+        if usage is not None:
+            body["usage"] = usage
+        frozen = (action.args if isinstance(action, ToolCall) else None, usage)
+        return self._append("model.output", body, frozen=frozen)
 
-    async def lose(self, step: int, usage: Usage) -> None:
+    def lose(self, step: int, usage: Usage) -> Writing:
         """Put down what a model call used that came to nothing."""
-        await self._append("model.failed", {"step": step, "usage": _told(usage)})
+        return self._append("model.failed", {"step": step, "usage": _told(usage)})
 
-    async def intend(self, step: int, index: int, call: ToolCall, key: str) -> None:
+    def intend(self, step: int, index: int, call: ToolCall, key: str) -> Writing:
         """Put down that a body is about to start; only who has done this may start it."""
         body = {"step": step, "call": index, "tool": call.tool, "call_id": call.call_id}
-        await self._append("action.intent", body, key)
+        return self._append("action.intent", body, key)
 
-    async def keep(self, step: int, index: int, kept: Kept) -> None:
-        """Put down what came of a call."""
+    def keep(self, step: int, index: int, tool: str, answer: Answer, *, uncertain: bool) -> Writing:
+        """Put down what came of a call; `uncertain` says that its body may have run before."""
         body = {
             "step": step,
             "call": index,
-            "tool": kept.tool,
-            "verdict": kept.verdict,
-            "outcome": kept.outcome,
-            "ok": kept.ok,
-            "error": kept.error,
-            "code": kept.code,
-            "duration_ms": kept.duration_ms,
-            "message": kept.message,
+            "tool": tool,
+            "verdict": answer.verdict,
+            "outcome": answer.outcome,
+            "ok": answer.ok,
+            "error": None if answer.error is None else storable(answer.error),
+            "code": answer.code,
+            "duration_ms": round(answer.duration_ms, 3),
+            "message": answer.message,
         }
-        if kept.uncertain_retry:
+        if uncertain:
             body["uncertain_retry"] = True
-        if kept.usage is not None:
-            body["usage"] = _told(kept.usage)
-        if kept.denials:
-            body["denials"] = kept.denials
-        await self._append("action.result", body)
+        if answer.usage is not None:
+            body["usage"] = _told(answer.usage)
+        if answer.denials:
+            body["denials"] = answer.denials
+        return self._append("action.result", body)
 
-    async def leave(self, step: int, index: int, pending: str) -> None:
+    def leave(self, step: int, index: int, pending: str) -> Writing:
         """Put down that a call waits for a person."""
-        await self._append("action.pending", {"step": step, "call": index, "pending": pending})
+        return self._append("action.pending", {"step": step, "call": index, "pending": pending})
 
-    async def finish(self, step: int, answer: str) -> None:
+    def finish(self, step: int, answer: str) -> Writing:
         """Put down the answer, which the run then has for ever."""
-        await self._append("final", {"step": step, "final_answer": answer})
+        return self._append("final", {"step": step, "final_answer": answer})
 
     def key(self, step: int, index: int, call: ToolCall) -> str | None:
         """Give the key under which a call is the same in every attempt."""
@@ -150,7 +159,7 @@ class Journal:
         return await open_nested(self._store, self._run_id, name, self._halt)
 
     async def _append(
-        self, kind: str, body: Mapping[str, Any], key: str = "", *, frozen: object = None
+        self, kind: str, body: Mapping[str, Any], key: str = "", *, frozen: tuple[object, ...] = ()
     ) -> None:
         """Put down a record with the next number; `frozen` is as in `recorded`."""
         # `async with` would make two coroutines more for each record.
@@ -227,8 +236,6 @@ def _described(action: AgentAction) -> dict[str, Any]:
         body = {"type": "tool_calls", "calls": calls, "text": action.text}
     else:
         body = {"type": "tool_call", **_call(action)}
-    if action.usage is not None:
-        body["usage"] = _told(action.usage)
     return body
 
 
@@ -236,5 +243,5 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"tool": call.tool, "args": call.args, "call_id": call.call_id}
 
 
-def _told(usage: Usage) -> dict[str, Any]:
-    return asdict(usage)
+def _told(usage: Usage) -> Mapping[str, Any]:
+    return frozen_if_plain({name: getattr(usage, name) for name in _USAGE})

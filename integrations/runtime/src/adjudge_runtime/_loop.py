@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 from adjudge import ArgumentsRefused, RecordError
 from adjudge.integration import freeze_object
 from adjudge_runtime._answers import Answer, storable
+from adjudge_runtime._asking import chooser
 from adjudge_runtime._budgets import Meter
-from adjudge_runtime._calls import CallTools
+from adjudge_runtime._calls import CallTools, PlainCall
 from adjudge_runtime._compressors import Compressor, applied
 from adjudge_runtime._conversation import Conversation
 from adjudge_runtime._journal import Journal, NoJournal
@@ -31,7 +31,6 @@ from adjudge_runtime._values import (
     FinalAnswer,
     Message,
     OnToken,
-    StreamingAgent,
     ToolCall,
     ToolCalls,
     Usage,
@@ -51,6 +50,7 @@ class Loop:
         task: str,
         *,
         calls: CallTools,
+        plain: PlainCall | None = None,
         budget: Budget,
         journal: Journal | NoJournal,
         halt: Halt,
@@ -62,14 +62,13 @@ class Loop:
         checks_cancel: bool = False,
     ) -> None:
         self._calls = calls
-        self._budget = budget
         self._journal = journal
         self._halt = halt
         self._cancelled = cancelled
         self._record = record
         self._compressor = compressor
-        self._choose = _chooser(agent, on_token)
-        self._is_plain = compressor is None and not journal.keeps
+        self._choose = chooser(agent, on_token, seconds=budget.step_timeout_seconds)
+        self._plain = plain if compressor is None and not journal.keeps else None
         self._unanswered = unanswered
         self._checks_cancel = checks_cancel
         self._conversation = Conversation([Message("user", task)])
@@ -102,7 +101,12 @@ class Loop:
                 # What nearly every step is: nothing lies beside it or behind it.
                 meter.propose(action, step)
                 told = await self._run_call(step, 0, action)
-                self._go_on(step, action, (action,), (told,))
+                if told is None or action.usage is not None or self._halt.stop is not None:
+                    self._go_on(step, action, (action,), (told,))
+                else:
+                    self._conversation = self._conversation.extended(
+                        (said_by_agent("", (action,)), told_by_tool(told, action))
+                    )
             else:
                 await self._carry_out(step, action, past)
             meter.steps += 1
@@ -111,12 +115,8 @@ class Loop:
     # The model
 
     async def _ask(self, step: int) -> AgentAction:
-        seconds = self._budget.step_timeout_seconds
         try:
-            if seconds is None:
-                action: object = await self._choose(self._conversation)
-            else:
-                action = await self._next_action_within(seconds)
+            action = await self._choose(self._conversation)
         except Stop:
             raise
         except Exception as error:
@@ -138,22 +138,11 @@ class Loop:
             await self._journal.lose(step, usage)
         await self._count(usage, step)
 
-    async def _next_action_within(self, seconds: float) -> object:
-        timer, cut = asyncio.timeout(seconds), f"agent.step timed out after {seconds:g}s"
-        try:
-            async with timer:
-                action = await self._choose(self._conversation)
-        except Exception as error:
-            if not timer.expired():
-                raise  # the agent's own
-            raise Stop("step_timeout", cut) from error
-        if timer.expired():
-            # It took no notice of being cut off; what it gives is too late all the same.
-            raise Stop("step_timeout", cut)
-        return action
-
     def _completed(self, action: AgentAction, step: int) -> AgentAction:
         """Give an action with all that it must have: ids, a price, arguments that stay."""
+        if type(action) is ToolCall and action.usage is None and not self._journal.keeps:
+            # Nothing of it has to be priced or frozen.
+            return action if action.call_id else proposed(action.tool, action.args, f"step_{step}")
         if action.usage is not None:
             usage = self.meter.priced(action.usage)
             if usage is not action.usage:
@@ -277,10 +266,13 @@ class Loop:
             reason = self._cancelled()
             if reason is not None:
                 raise _cancellation(reason, at="pre_execute", step=step)
-        answer = await self._calls.run(step, index, call, uncertain=uncertain)
-        is_all = not (answer.usage or answer.denials)
-        if self._is_plain and answer.outcome == "completed" and is_all:
-            return answer.message
+        if self._plain is not None:
+            told = await self._plain(call)
+            if isinstance(told, str):
+                return told
+            answer = told
+        else:
+            answer = await self._calls.run(step, index, call, uncertain=uncertain)
         return await self._settled(step, index, call, answer, uncertain=uncertain)
 
     async def _replayed(self, step: int, kept: Kept) -> str:
@@ -316,8 +308,7 @@ class Loop:
         if self._journal.keeps:
             # What a tool said may be text that no store takes; the model reads what was kept.
             answer.message = storable(answer.message)
-            kept = answer.kept(call.tool, uncertain_retry=uncertain)
-            await self._journal.keep(step, index, kept)
+            await self._journal.keep(step, index, call.tool, answer, uncertain=uncertain)
         if compressed is not None:
             # Only now: a record that fails must not lose the result of a body that ran.
             await self.tell(*compressed)
@@ -351,11 +342,6 @@ class Loop:
             raise self._halt.stop
         if None in told:
             raise Stop("paused", "paused: approval is needed to go on", step=step)
-        if action.usage is None and isinstance(action, ToolCall):
-            self._conversation = self._conversation.extended(
-                (said_by_agent("", calls), told_by_tool(told[0] or "", action))
-            )
-            return
         text = action.text if isinstance(action, ToolCalls) else ""
         plain = tuple(
             call if call.usage is None else proposed(call.tool, call.args, call.call_id)
@@ -381,17 +367,3 @@ class Loop:
 def _cancellation(reason: str, **where: object) -> Stop:
     error = f"cancelled: {reason}" if reason else "cancelled"
     return Stop("cancelled", error, reason=reason, **where)
-
-
-def _chooser(agent: Agent, on_token: OnToken | None) -> Callable[[Conversation], Awaitable[object]]:
-    """Give the function that asks the agent what to do next."""
-    if on_token is None:
-        return agent.step
-    assert isinstance(agent, StreamingAgent)
-    return partial(_streamed, agent, on_token)
-
-
-def _streamed(
-    agent: StreamingAgent, on_token: OnToken, conversation: Conversation
-) -> Awaitable[AgentAction]:
-    return agent.stream(conversation, on_token)

@@ -17,7 +17,9 @@ from adjudge import StepRecord
 from adjudge.integration import FrozenDict
 from adjudge_runtime._values import Message, ToolCall, Usage
 
-__all__ = ["proposed", "recorded", "said_by_agent", "told_by_tool"]
+__all__ = ["frozen_if_plain", "proposed", "recorded", "said_by_agent", "told_by_tool"]
+
+_SMALL = 2**63
 
 
 def _open(frozen: type[Any]) -> Any:
@@ -54,11 +56,16 @@ def told_by_tool(text: str, call: ToolCall) -> Message:
 
 
 def recorded(
-    place: tuple[str, int], kind: str, key: str, body: Mapping[str, Any], *, frozen: object = None
+    place: tuple[str, int],
+    kind: str,
+    key: str,
+    body: Mapping[str, Any],
+    *,
+    frozen: tuple[object, ...] = (),
 ) -> StepRecord:
     """Give the record of a step at a place of a journal, of now.
 
-    Kind and key are the journal's own. `frozen` is what the body holds that is frozen already.
+    Kind and key are the journal's own. `frozen` are those of the body's values that are frozen.
     Raises `TypeError` or `ValueError` for a run or a body that no record can have.
     """
     run_id, seq = place
@@ -70,8 +77,13 @@ def recorded(
     return record
 
 
-def _is_plain(body: Mapping[str, Any], frozen: object) -> bool:
-    """Whether freezing a body of our own, whose names are plain, would change no value of it."""
+def frozen_if_plain(body: dict[str, Any]) -> Mapping[str, Any]:
+    """Freeze an object with names of our own where that changes no value of it."""
+    return FrozenDict(body) if _is_plain(body, ()) else body
+
+
+def _is_plain(body: Mapping[str, Any], frozen: tuple[object, ...]) -> bool:
+    """Whether freezing an object with names of our own would change, and refuse, nothing of it."""
     for value in body.values():
         kind = type(value)
         if kind is str:
@@ -80,6 +92,12 @@ def _is_plain(body: Mapping[str, Any], frozen: object) -> bool:
         elif kind is float:
             if not isfinite(value):
                 return False
-        elif kind is not int and kind is not bool and value is not None and value is not frozen:
+        elif kind is int:
+            if not -_SMALL < value < _SMALL:
+                return False
+        elif kind is FrozenDict:
+            if not any(value is each for each in frozen):
+                return False
+        elif kind is not bool and value is not None:
             return False
     return True

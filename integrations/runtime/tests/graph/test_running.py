@@ -4,9 +4,17 @@ import asyncio
 
 import pytest
 
-from adjudge import CancelToken, Principal, ToolSet, required_sink, shadow, tool
+from adjudge import (
+    CancelToken,
+    MemoryRunStore,
+    Principal,
+    ToolSet,
+    required_sink,
+    shadow,
+    tool,
+)
 from adjudge.testing import RecordingSink
-from adjudge_runtime import FinalAnswer, GraphError, GraphNode, compile_graph, run_graph
+from adjudge_runtime import FinalAnswer, Fork, GraphError, GraphNode, compile_graph, run_graph
 
 from .scripted import DRY, READ_ONLY, Script, after, answers, node, writes
 
@@ -354,3 +362,77 @@ async def test_an_interruption_is_on_the_record():
         await work
     assert ["graph.started", "run.started", "run.cancelled", "graph.finished"] == list(sink.kinds)
     assert "interrupted by CancelledError" == sink.events[-1].body["error"]
+
+
+def leave(*_):
+    """Leave as a task does that was cancelled."""
+    raise asyncio.CancelledError
+
+
+class Switch:
+    """A kill switch whose reading is cancelled."""
+
+    reason = ""
+
+    @property
+    def cancelled(self):
+        """Whether it was thrown."""
+        return leave()
+
+
+class Store(MemoryRunStore):
+    """A store whose reading, or writing of one kind of record, is cancelled."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    async def load(self, run_id):
+        """Read a run."""
+        return leave() if self.kind == "load" else await super().load(run_id)
+
+    async def append(self, record):
+        """Keep a record."""
+        if record.kind == self.kind:
+            leave()
+        await super().append(record)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"store": Store("load"), "run_id": "w"},
+        {"store": Store("graph.started"), "run_id": "w"},
+        {"store": Store("handoff"), "run_id": "w"},
+        {"router": leave},
+        {"compose_task": leave},
+        {"cancel": Switch()},
+    ],
+    ids=["load", "begin", "hand over", "router", "compose", "switch"],
+)
+async def test_a_cancellation_passes(options):
+    """Wherever it is raised, nothing takes it for a failure."""
+    nodes = {"a": node(answers("x")), "b": node(answers("y"))}
+    settings = {"router": after(a="b"), "start": "a", "max_transitions": 2, **options}
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_graph(nodes, "Goal", **settings)
+
+
+async def test_a_cancellation_passes_a_branch():
+    """It ends the workflow, and is in no group."""
+    nodes = {
+        "s": node(answers("s")),
+        "a": node(Script(asyncio.CancelledError())),
+        "b": node(answers("b")),
+        "j": node(answers("j")),
+    }
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_graph(
+            nodes,
+            "Goal",
+            router=lambda outcome: Fork(("a", "b"), "j"),
+            start="s",
+            max_transitions=4,
+        )

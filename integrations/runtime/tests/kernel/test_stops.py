@@ -1,6 +1,7 @@
 """Sessions that the kill switch stops, and tools that say what no store takes."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -10,6 +11,7 @@ from adjudge import (
     MemoryLedger,
     MemoryRunStore,
     MemorySessionStore,
+    StoreError,
     ToolGuard,
     ToolSet,
     compile_policy,
@@ -190,3 +192,68 @@ async def test_an_interruption_stands_where_its_event_fails(desk):
 
     with pytest.raises(asyncio.CancelledError):
         await d.run()
+
+
+async def test_a_body_does_not_begin_after_an_interruption(desk, propose):
+    """A thread that comes late finds the run over."""
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    class Holding(MemoryRunStore):
+        async def append(self, record):
+            if record.kind == "step.intent":
+                held.set()
+                await go_on.wait()
+            await super().append(record)
+
+    d = desk(propose("fail"), chain=Holding())
+    run = asyncio.ensure_future(d.run())
+    await held.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    go_on.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("adjudge"):
+            await asyncio.to_thread(thread.join)
+
+    assert [] == d.ran
+
+
+class Mute(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+async def test_a_chain_that_cannot_say_what_failed_stops_the_worker(desk, look):
+    """A failure is one, whatever it says of itself."""
+
+    class Failing(MemoryRunStore):
+        async def append(self, record):
+            if record.kind == "step.intent":
+                raise Mute
+            await super().append(record)
+
+    d = desk(look(), chain=Failing())
+
+    with pytest.raises(StoreError, match="Mute"):
+        await d.run()
+    assert ([], 1) == (d.ran, len(d.read))
+
+
+@pytest.mark.parametrize("kind", ["session.started", "step.decided", "step.intent"])
+async def test_a_cancellation_passes_the_chain(desk, look, kind):
+    """It is no failure of the store, and ends the run as what it is."""
+
+    class Cancelled(MemoryRunStore):
+        async def append(self, record):
+            if record.kind == kind:
+                raise asyncio.CancelledError
+            await super().append(record)
+
+    d = desk(look(), chain=Cancelled())
+
+    with pytest.raises(asyncio.CancelledError):
+        await d.run()
+    assert [] == d.ran

@@ -13,6 +13,7 @@ from adjudge.integration import canonical_json, freeze_object
 from adjudge_runtime import idempotency_key
 from adjudge_runtime._making import recorded
 
+HUGE = 10**4100  # more digits than a record may have
 TEXTS = st.one_of(st.text(max_size=4), st.text('$a"\\\n\x7fé', max_size=4))
 VALUES = st.recursive(
     st.one_of(
@@ -20,6 +21,7 @@ VALUES = st.recursive(
         st.booleans(),
         st.integers(),
         st.integers(-(2**70), 2**70),
+        st.just(HUGE),
         st.floats(),
         TEXTS,
     ),
@@ -86,7 +88,9 @@ def test_arguments_that_are_frozen_are_not_copied():
     """What the loop froze when it was proposed is what the record holds."""
     args = freeze_object({"deep": [{"er": 1}]})
 
-    record = recorded(("run", 1), "model.output", "", {"args": args, "tool": "work"}, frozen=args)
+    record = recorded(
+        ("run", 1), "model.output", "", {"args": args, "tool": "work"}, frozen=(args,)
+    )
 
     assert args is record.body["args"]
     assert {"args": {"deep": [{"er": 1}]}, "tool": "work"} == record.body

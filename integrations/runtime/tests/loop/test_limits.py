@@ -215,7 +215,8 @@ class TestRepetition:
 
     async def test_a_number_is_the_same_however_deep(self, world):
         """Within lists too, and with a sign that means nothing."""
-        agent = Script(call("nothing", n=[{"a": [-0.0, 1e2]}]), call("nothing", n=[{"a": [0, 100]}]))
+        first, again = [{"a": [-0.0, 1e2]}], [{"a": [0, 100]}]
+        agent = Script(call("nothing", n=first), call("nothing", n=again))
 
         result = await world.run(agent, budget=Budget(max_repeated_calls=1))
 

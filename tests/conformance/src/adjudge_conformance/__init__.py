@@ -9,6 +9,7 @@ import pytest
 # Before the modules that assert are imported, or a failure shows no values.
 pytest.register_assert_rewrite(
     "adjudge_conformance.ledger",
+    "adjudge_conformance.noticing",
     "adjudge_conformance.run_stores",
     "adjudge_conformance.session_stores",
     "adjudge_conformance.suite",

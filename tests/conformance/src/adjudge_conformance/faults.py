@@ -17,6 +17,7 @@ from typing import Any
 from adjudge import ToolGuard
 from adjudge_conformance import _faulty_guards as guards
 from adjudge_conformance import _faulty_resumptions as resumptions
+from adjudge_conformance import _occasions as cases
 from adjudge_conformance.bench import Bench
 from adjudge_conformance.case import Case, load_cases
 from adjudge_conformance.cells import Cell, cells_of, gap_for
@@ -26,11 +27,6 @@ from adjudge_conformance.wire import ScriptedServer
 from adjudge_conformance.worker import OneProcess, Workers
 
 __all__ = ["FAULTS", "FAULTS_AT_THE_DOOR", "Fault"]
-
-
-def _is_the_frameworks(case: Case) -> bool:
-    """Whether it is the framework's affair what runs."""
-    return case.kind == "transparent" and case.runs is None
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Fault:
     says: str
     notices: Callable[[Case], bool]
     guard: type[ToolGuard] = ToolGuard
-    undecided: Callable[[Case], bool] = _is_the_frameworks
+    undecided: Callable[[Case], bool] = cases.is_the_frameworks
     among: Callable[[Case], bool] = lambda case: True
     trial: type[Trial] = Trial
     workers: type[Workers] = Workers
@@ -116,92 +112,6 @@ class _TellsAnotherSchema(Trial):
         return scene
 
 
-def _ends(*kinds: str) -> Callable[[Case], bool]:
-    """Cases in which some call ends so."""
-    return lambda case: any(expect.events[-1] in kinds for expect in case.expect)
-
-
-def _is_compared(case: Case) -> bool:
-    """Whether more than what ran is compared: in odd resumptions the rest is left open."""
-    return case.resumption in ("once", "again")
-
-
-def _ends_in_an_action(case: Case) -> bool:
-    ends = [expect.events[-1] for expect in case.expect]
-    turned_away = any(expect.turned_away for expect in case.expect)
-    return _is_compared(case) and (turned_away or any(e.startswith("action.") for e in ends))
-
-
-def _denies(case: Case) -> bool:
-    """Cases in which a call is denied, be it because it had its turn before."""
-    turned_away = case.resumption in ("again", "at once") or any(
-        expect.turned_away for expect in case.expect
-    )
-    return turned_away or _ends("action.denied", "approval.expired")(case)
-
-
-def _may_deny(case: Case) -> bool:
-    """Cases in which it is the framework's affair whether a call is denied or waits again."""
-    return _is_the_frameworks(case) or case.resumption in ("natively", "tampered")
-
-
-def _may_answer_a_raise(case: Case) -> bool:
-    """Cases in which a framework may make a tool's failure of a raised denial, unseen."""
-    return _may_deny(case) or case.resumption in ("again", "at once")
-
-
-def _is(*ids: str) -> Callable[[Case], bool]:
-    return lambda case: case.id in ids
-
-
-def _denied_after_parsing(case: Case) -> bool:
-    # Arguments that were refused are not there to run a body with.
-    return _denies(case) and not case.id.startswith("arguments.")
-
-
-def _runs(case: Case) -> bool:
-    """Cases in which a body runs through a door of the guard."""
-    if case.kind == "transparent":
-        return bool(case.runs)
-    return any(each.runs for each in case.expect)
-
-
-def _returns(case: Case) -> bool:
-    return _runs(case) and _is_compared(case) and not {"boom", "leave"} & {*case.tools}
-
-
-def _runs_with_texts(case: Case) -> bool:
-    return _runs(case) and not {"label_notes", "leave"} & {*case.tools}
-
-
-def _pauses(case: Case) -> bool:
-    return case.kind == "pause"
-
-
-def _asks(case: Case) -> bool:
-    """Cases in which the approver is asked while the call waits."""
-    return any(expect.asked for expect in case.expect)
-
-
-def _previews(case: Case) -> bool:
-    """Cases in which a call is only to be previewed."""
-    return any(expect.verdict == "dry_run" or expect.shadows for expect in case.expect)
-
-
-def _obliges(case: Case) -> bool:
-    """Cases in which a rule obliges to something."""
-    rules = (case.policy or {}).get("rules", ())
-    return any("obligations" in rule for rule in rules)
-
-
-def _has_layers(case: Case) -> bool:
-    return bool(case.layers)
-
-
-def _has_a_caller(case: Case) -> bool:
-    return case.caller is not None
-
-
 def _fault(
     name: str, guard: type[ToolGuard], notices: Callable[[Case], bool], **more: Any
 ) -> Fault:
@@ -212,20 +122,21 @@ FAULTS = (
     _fault(
         "runs-on-deny",
         guards.RunsOnDeny,
-        _denied_after_parsing,
-        undecided=_may_deny,
-        among=_denies,
+        cases.denied_after_parsing,
+        undecided=cases.may_deny,
+        among=cases.denies,
     ),
     _fault(
         "runs-twice",
         guards.RunsTwice,
         # A body that leaves the run the first time does not come to a second.
-        lambda case: "leave" not in case.tools and (_runs(case) or bool(case.helper)),
+        lambda case: "leave" not in case.tools and cases.runs_any_body(case),
+        among=cases.runs_any_body,
     ),
     _fault(
         "loses-transforms",
         guards.LosesTransforms,
-        _is(
+        cases.is_one_of(
             "transform.runs-rewritten",
             "transform.append",
             "transform.delete-gives-the-default",
@@ -235,74 +146,98 @@ FAULTS = (
             "obligation.sees-the-rewritten-call",
             "pause.edit-runs-edited",
         ),
+        among=cases.rewrites,
     ),
-    _fault("executes-other-arguments", guards.ExecutesOtherArguments, _runs_with_texts),
+    _fault(
+        "executes-other-arguments",
+        guards.ExecutesOtherArguments,
+        cases.runs_with_texts,
+        among=cases.runs_any_body,
+    ),
     _fault(
         "runs-shadow-and-tool",
         guards.RunsShadowAndTool,
-        _ends("action.previewed"),
-        among=_previews,
+        cases.ends("action.previewed"),
+        among=cases.previews,
     ),
     _fault(
         "previews-with-the-body",
         guards.PreviewsWithTheBody,
         lambda case: any(expect.shadows for expect in case.expect),
-        among=_previews,
+        among=cases.previews,
     ),
     _fault(
         "rewrites-results",
         guards.RewritesResults,
-        _returns,
+        cases.returns,
         # Some frameworks make a result of what the body raised.
         undecided=lambda case: (
-            _is_the_frameworks(case) or case.id == "transparent.body-that-raises"
+            cases.is_the_frameworks(case) or case.id == "transparent.body-that-raises"
         ),
+        among=cases.runs_any_body,
     ),
     _fault(
         "raises-denials",
         guards.RaisesDenials,
-        _denies,
-        undecided=_may_answer_a_raise,
-        among=_denies,
+        cases.denies,
+        undecided=cases.may_answer_a_raise,
+        among=cases.denies,
     ),
-    _fault("ignores-errored-rules", guards.IgnoresErroredRules, _is("deny.on-a-rule-that-errs")),
-    _fault("parses-leniently", guards.ParsesLeniently, _is("arguments.duplicate-keys")),
+    _fault(
+        "ignores-errored-rules",
+        guards.IgnoresErroredRules,
+        cases.is_one_of("deny.on-a-rule-that-errs"),
+        among=cases.denies,
+    ),
+    _fault(
+        "parses-leniently",
+        guards.ParsesLeniently,
+        cases.is_one_of("arguments.duplicate-keys"),
+        among=cases.has_odd_text,
+    ),
     _fault(
         "ignores-defaults",
         guards.IgnoresDefaults,
-        _is("deny.sees-defaults", "approve.asks-with-defaults"),
+        cases.is_one_of("deny.sees-defaults", "approve.asks-with-defaults"),
+        among=cases.leaves_out_arguments,
     ),
     _fault(
         "takes-silence-for-grant",
         guards.TakesSilenceForGrant,
-        _is("approve.time-out-is-no-grant"),
-        among=_asks,
+        cases.is_one_of("approve.time-out-is-no-grant"),
+        among=cases.is_answered("hang"),
     ),
     _fault(
         "takes-failure-for-grant",
         guards.TakesFailureForGrant,
-        _is("approve.handler-that-fails"),
-        among=_asks,
+        cases.is_one_of("approve.handler-that-fails"),
+        among=cases.is_answered("raise"),
     ),
     _fault(
         "takes-true-for-grant",
         guards.TakesTrueForGrant,
-        _is("approve.true-is-no-grant"),
-        among=_asks,
+        cases.is_one_of("approve.true-is-no-grant"),
+        among=cases.is_answered("true"),
     ),
     _fault(
         "takes-grants-as-standing",
         guards.TakesGrantsAsStanding,
-        _is(
+        cases.is_one_of(
             "approve.one-grant-one-call", "layers.each-asks-its-own", "layers.one-refusal-is-enough"
         ),
         # Where both are asked about at the same time, nothing stands yet.
         undecided=lambda case: (
-            _is_the_frameworks(case) or case.id == "approve.each-call-its-own-answer"
+            cases.is_the_frameworks(case) or case.id == "approve.each-call-its-own-answer"
         ),
-        among=_asks,
+        among=cases.asks,
     ),
-    _fault("drops-terminal-events", guards.DropsTerminalEvents, _ends_in_an_action),
+    _fault(
+        "drops-terminal-events",
+        guards.DropsTerminalEvents,
+        cases.ends_in_an_action,
+        # Where every byte is compared, the record is not.
+        among=lambda case: not cases.is_transparent(case),
+    ),
     _fault(
         "skips-obligations",
         guards.SkipsObligations,
@@ -311,77 +246,79 @@ FAULTS = (
             any(expect.obligations for expect in case.expect)
             or case.id in ("obligation.that-fails-denies", "obligation.after-the-body-cannot-undo")
         ),
-        among=_obliges,
+        among=cases.obliges,
     ),
     _fault(
         "hears-one-layer",
         guards.HearsOneLayer,
         lambda case: bool(case.layers) and case.id != "layers.a-looser-one-loosens-nothing",
-        among=_has_layers,
+        among=cases.has_layers,
     ),
     _fault(
         "ignores-the-caller",
         resumptions.IgnoresTheCaller,
-        _has_a_caller,
-        among=_has_a_caller,
+        cases.has_a_caller,
+        among=cases.has_a_caller,
     ),
     _fault(
         "takes-refusal-for-grant",
         resumptions.TakesRefusalForGrant,
-        lambda case: _pauses(case) and any(a.does == "refuse" for a in case.answers),
-        among=_pauses,
+        cases.pauses_and(cases.is_answered("refuse")),
+        among=cases.pauses_and(cases.is_answered("refuse")),
     ),
     _fault(
         "loses-edits",
         resumptions.LosesEdits,
-        _is("pause.edit-runs-edited", "pause.edit-into-a-denial"),
-        among=_pauses,
+        cases.is_one_of("pause.edit-runs-edited", "pause.edit-into-a-denial"),
+        among=cases.pauses_and(cases.is_answered("edit")),
     ),
     _fault(
         "shares-answers",
         resumptions.SharesAnswers,
-        _is("pause.partial-answers", "pause.each-call-its-own-answer"),
-        among=_pauses,
+        cases.is_one_of("pause.partial-answers", "pause.each-call-its-own-answer"),
+        among=cases.comes_again,
     ),
     _fault(
         "keeps-answers-for-good",
         resumptions.KeepsAnswersForGood,
         lambda case: case.resumption in ("again", "at once"),
-        among=_pauses,
+        among=cases.comes_again,
     ),
     _fault(
         "takes-late-answers",
         resumptions.TakesLateAnswers,
-        _is("pause.expired-grants-nothing"),
-        among=_pauses,
+        cases.is_one_of("pause.expired-grants-nothing"),
+        among=cases.pauses_and(cases.denies),
     ),
     _fault(
         "resumes-without-judging",
         resumptions.ResumesWithoutJudging,
-        _is(
+        cases.is_one_of(
             "pause.policy-now-denies",
             "pause.policy-now-asks-otherwise",
             "pause.nested-policy-now-denies",
         ),
-        among=_pauses,
+        among=cases.pauses_and(cases.denies),
     ),
     _fault(
         "takes-native-approval-for-grant",
         resumptions.TakesNativeApprovalForGrant,
-        _is("pause.native-approval-alone"),
-        among=_pauses,
+        cases.is_one_of("pause.native-approval-alone"),
+        among=cases.comes_again,
     ),
     Fault(
         "tells-another-schema",
         "The model is offered the governed tools in other words.",
-        lambda case: case.kind == "transparent",
+        cases.is_transparent,
+        # Nobody else compares what the model was offered.
+        among=cases.is_transparent,
         trial=_TellsAnotherSchema,
     ),
     Fault(
         "resumes-in-the-same-process",
         "A paused run is never saved and found again.",
-        _pauses,
-        among=_pauses,
+        cases.pauses,
+        among=cases.pauses,
         workers=OneProcess,
     ),
 )
@@ -390,8 +327,8 @@ FAULTS_AT_THE_DOOR = (
     _fault(
         "knows-calls-by-their-id-alone",
         resumptions.KnowsCallsByTheirIdAlone,
-        _is("pause.tampered-state"),
-        among=_pauses,
+        cases.is_one_of("pause.tampered-state"),
+        among=cases.pauses,
     ),
 )
 """Faults that show where a changed call is brought to the guard's door, as the reference does.

@@ -30,7 +30,7 @@ from adjudge_conformance.cells import Cell
 from adjudge_conformance.driver import Driver, GivenAnswer, Outcome, Scene, Style
 from adjudge_conformance.wire import Api, Exchange
 
-__all__ = ["Job", "OneProcess", "Report", "Workers", "main"]
+__all__ = ["Job", "OneProcess", "Report", "Workers", "main", "module_in"]
 
 _TIME_LIMIT = 120.0
 """Seconds that one part of a run may take."""
@@ -300,14 +300,15 @@ def _found(place: Mapping[str, str]) -> Any:
         if getattr(module, "__file__", None) != place["file"]:
             raise ImportError(place["module"])
     except ImportError:
-        module = _module_in(place["file"])
+        module = module_in(place["file"])
     found: Any = module
     for name in place["name"].split("."):
         found = getattr(found, name)
     return found
 
 
-def _module_in(file: str) -> ModuleType:
+def module_in(file: str) -> ModuleType:
+    """Give the module in a file that cannot be imported by its name, each time the same."""
     name = f"driver_in_{hashlib.sha256(file.encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, file)

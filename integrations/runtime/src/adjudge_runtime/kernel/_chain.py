@@ -23,7 +23,7 @@ from adjudge import (
 from adjudge_runtime._answers import Answer
 from adjudge_runtime._journal import Journal, NoJournal, open_nested
 from adjudge_runtime._keys import idempotency_key
-from adjudge_runtime._stops import Halt, Stop
+from adjudge_runtime._stops import Halt, Stop, said
 from adjudge_runtime._values import ToolCall
 from adjudge_runtime.kernel._steps import read_time
 
@@ -78,7 +78,7 @@ class Chain:
                 self.halt.set(Stop("superseded", f"it has a record {record.seq} already"))
             except Exception as error:
                 # It may be there or not: whoever goes on with the session will see.
-                self.halt.set(Stop("store_failed", f"{type(error).__name__}: {error}"))
+                self.halt.set(Stop("store_failed", said(error)))
             self.check()
             self.length += 1
             self.applies(record)

@@ -34,7 +34,7 @@ from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._calls import GovernedCalls
 from adjudge_runtime._desk import Desk
 from adjudge_runtime._journal import Journal, check_run_id
-from adjudge_runtime._stops import said
+from adjudge_runtime._stops import Stop, said
 from adjudge_runtime._values import ToolCall
 from adjudge_runtime.kernel._budgets import BudgetBreach, Budgets
 from adjudge_runtime.kernel._chain import ExecutedStep, chain_id, executed_steps
@@ -169,6 +169,8 @@ class AgentKernel:
         except GeneratorExit:
             raise  # nothing can be awaited any more
         except BaseException as error:
+            # A body that has not begun by now, in a thread of its own, may not begin.
+            worker.chain.halt.set(Stop("store_failed", "the run was interrupted"))
             with suppress(RecordError):
                 await self._note("session.run_ended", worker.now, error=said(error))
             raise
