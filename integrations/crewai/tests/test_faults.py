@@ -30,5 +30,5 @@ def few(fault):
 
 class TestFaults(FaultsAreNoticed):
     driver = DRIVER
-    faults = [few(fault) for fault in FAULTS]
+    faults = tuple(few(fault) for fault in FAULTS)
     also = STOPPED_BEFORE_THE_BODY

@@ -204,6 +204,28 @@ def test_a_guardrail_that_is_added_counts(stage, guard_of):
     assert ["stopped by a guardrail"] == stage.said
 
 
+def test_a_guardrail_that_was_exchanged_counts(guard_of):
+    """So is one to which a governed copy has added a guardrail of its own."""
+    tool = made(output_json_schema={"type": "object"}, tool_output_guardrails=[object()])
+    agent = govern(Agent(name="a", tools=[tool]), guard_of())
+    listed(agent)
+
+    exchanged: Any = object()
+    tool.tool_output_guardrails[0] = exchanged
+
+    assert exchanged is listed(agent)[0].tool_output_guardrails[-1]
+
+
+def test_a_tool_that_became_one_of_another_class(guard_of):
+    """Its copy is of that class, too."""
+    agent = govern(Agent(name="a", tools=[made()]), guard_of())
+    listed(agent)
+
+    agent.tools[0].__class__ = type("Other", (FunctionTool,), {})
+
+    assert type(agent.tools[0]) is type(listed(agent)[0])
+
+
 def test_a_schema_that_is_no_json_is_governed_each_time(guard_of):
     """What cannot be compared is not kept."""
     tool = made()

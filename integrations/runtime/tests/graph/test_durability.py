@@ -12,6 +12,7 @@ from adjudge import (
     SQLiteLedger,
     SQLiteRunStore,
     StoreError,
+    ToolSet,
     pause_approval,
 )
 from adjudge_runtime import FinalAnswer, GraphError, Usage, compile_graph, run_agent, run_graph
@@ -378,3 +379,39 @@ async def test_a_journal_that_no_workflow_wrote_is_refused(tmp_path):
     result = await work({"a": node(agent)}, store)
 
     assert ("store_failed", 1) == (result.code, agent.steps)
+
+
+async def test_a_journal_that_cannot_be_read_runs_nothing():
+    """Nobody knows what has happened, so that nothing does."""
+
+    class Unreadable(MemoryRunStore):
+        async def load(self, run_id):
+            raise OSError("down")
+
+    agent = answers("x")
+    result = await work({"a": node(agent)}, Unreadable())
+
+    assert ("store_failed", 0) == (result.code, agent.steps)
+    assert "OSError: down" in result.error
+
+
+async def test_what_a_branch_raises_leaves_those_beside_it(tmp_path):
+    """A branch that cannot begin cuts off none; it is raised once all have come to their ends."""
+    store = SQLiteRunStore(tmp_path / "runs.db")
+    other = answers("another task's")
+    await run_agent(
+        other, "else", tools=ToolSet([]), policy=CAN_WRITE, store=store, run_id="w::1:search"
+    )
+
+    class Slow:
+        async def step(self, conversation):
+            for _ in range(100):
+                await asyncio.sleep(0)
+            return FinalAnswer("found")
+
+    nodes = {"plan": node(answers("p")), "search": node(answers("s"))}
+    nodes |= {"lookup": node(Slow()), "review": node(answers("r"))}
+    with pytest.raises(ValueError, match="begun with the task 'else'"):
+        await work(nodes, store, compile_graph(FORKED))
+
+    assert "final" == (await store.load("w::2:lookup"))[-1].kind

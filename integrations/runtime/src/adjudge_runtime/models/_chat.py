@@ -71,22 +71,21 @@ class OpenAIChatAgent(ModelAgent):
                 f"{self._provider.name} takes no tools of the caller's, and there are "
                 f"{', '.join(tools.names)}; give an empty ToolSet, or another provider."
             )
+        schemas = {tool.name: tool_schema(tool) for tool in tools}
+        self._bare = frozenset(
+            name for name, schema in schemas.items() if not schema.get("properties")
+        )
         self._tools = [
             {
                 "type": "function",
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": tool_schema(tool),
+                    "parameters": schemas[tool.name],
                 },
             }
             for tool in tools
         ]
-        self._bare = frozenset(
-            each["function"]["name"]
-            for each in self._tools
-            if not each["function"]["parameters"].get("properties")
-        )
 
     def _new_client(self, options: dict[str, Any]) -> Any:
         return self._sdk.AsyncOpenAI(**options)
