@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from adjudge._record import filelock as _filelock
+from adjudge._record import keptfile
 from adjudge._record import rotation as _rotation
 from adjudge._record.chain import hash_chained_sink
 from adjudge._record.recorder import Recorder
@@ -299,6 +303,72 @@ def test_a_waiting_writer_goes_on_in_the_new_file(event, record):
     assert result.intact, result
     assert 200 + len(numbered(record)) == result.lines
     assert all(file.stat().st_size >= 3000 for file in numbered(record))
+
+
+def test_writers_that_wait_do_not_all_look_again_at_each_rotation(event, record, monkeypatch):
+    """Each event opens the file that is full and the new one, however many writers wait."""
+    waiting, opened = [], []
+    lock, open_file = _filelock._lock, _filelock._open
+    monkeypatch.setattr(_filelock, "_lock", lambda file: (waiting.append(file), lock(file)))
+    monkeypatch.setattr(_filelock, "_open", lambda path: (opened.append(path), open_file(path))[1])
+    sinks = [hash_chained_sink(record, rotate_bytes=1) for _ in range(16)]
+    sinks[0](event(0))
+    threads = [
+        threading.Thread(target=sink, args=(event(seq),)) for seq, sink in enumerate(sinks, 1)
+    ]
+    with _filelock.locked_for_append(record):
+        waiting.clear()
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 10
+        while len(waiting) < len(threads) and time.monotonic() < end:
+            time.sleep(0.005)
+        opened.clear()
+    for thread in threads:
+        thread.join()
+    result = verify_chain(record)
+
+    assert (True, 33) == (result.intact, result.lines)
+    assert len(opened) <= 2 * len(threads)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_keeps_nobody_waiting_for_a_turn(event, record, monkeypatch):
+    """It has none of what another thread of its parent had open."""
+    sink = hash_chained_sink(record, rotate_bytes=10_000)
+    inside, go_on = threading.Event(), threading.Event()
+    write_all = keptfile.write_all
+
+    def halted(fd, data):
+        inside.set()
+        go_on.wait(10)
+        write_all(fd, data)
+
+    monkeypatch.setattr(keptfile, "write_all", halted)
+    writer = threading.Thread(target=sink, args=(event(1),))
+    writer.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        names = (str(file.readlink()) for file in Path("/proc/self/fd").iterdir() if file.exists())
+        os._exit(any(record.name in name for name in names))
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    writer.join(10)
+
+    assert 0 == status
+    assert record.with_name(".audit.jsonl.turn").exists()
+
+
+def test_where_there_can_be_no_turnstile_writers_go_on_without(event, record):
+    """What is at its place is left alone."""
+    record.with_name(".audit.jsonl.turn").mkdir()
+    sink = hash_chained_sink(record, rotate_bytes=1)
+    sink(event(1))
+    sink(event(2))
+
+    assert 1 == len(numbered(record))
+    assert verify_chain(record).intact
 
 
 def test_many_processes_that_rotate_and_one_that_does_not_make_one_chain(record):

@@ -7,10 +7,10 @@ from typing import Any
 
 from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text
-from adjudge._enforcement.circumstances import circumstances, declaration
+from adjudge._enforcement.circumstances import circumstances
 from adjudge._enforcement.effects import BindContext
 from adjudge._enforcement.judging import Judging
-from adjudge._making import OpenContext, OpenRequest
+from adjudge._making import made_context, made_request
 from adjudge._record.format import PlainDict, to_json
 from adjudge._record.redaction import Redactor, apply_redactor, is_pure
 from adjudge._types import ActionRequest, AuditEvent, CallContext, ExecutionContext, Principal
@@ -73,9 +73,9 @@ class Admission(Judging):
     def take_up(self, reading: Reading, context: ExecutionContext | None) -> ActionRequest:
         """Make the request, as far as it is known."""
         if context is None:
-            context = self.made_context(_NOBODY, None, ".", EMPTY, None)
+            context = self.context_of(_NOBODY, None, ".", EMPTY, None)
         door = self.door
-        request: ActionRequest = OpenRequest(
+        request = made_request(
             door.tool,
             reading.args,
             self.settings.metadata(door) if door.metadata is None else door.metadata,
@@ -83,9 +83,7 @@ class Admission(Judging):
             door.namespace,
             reading.given,
             reading.injected,
-            EMPTY,
         )
-        request.__class__ = ActionRequest
         self.request = request
         return request
 
@@ -107,26 +105,11 @@ class Admission(Judging):
             members["arguments_text"] = self.arguments
         else:
             members["args"] = _described(self.arguments)
-        return self.event("step.proposed", self.proposal_body(members), request.context.timestamp)
-
-    def proposal_body(self, members: dict[str, Any]) -> Mapping[str, Any]:
-        """Give the redacted body of a proposal, of which these members differ from call to call."""
         door = self.door
-        declared = door.declared
-        has_shadow = self.settings.shadow_of(door) is not None
-        names = (door.tool, door.attempt, door.namespace)
-        key = ("proposed", *names, id(declared), has_shadow, *members)
-        return self.framed(key, declared, self._fixed_proposal, members)
-
-    def _fixed_proposal(self) -> dict[str, Any]:
-        door = self.door
-        has_shadow = self.settings.shadow_of(door) is not None
-        return {
-            "tool": door.tool,
-            "attempt": door.attempt,
-            "namespace": door.namespace,
-            "declared": declaration(door.declared, has_shadow=has_shadow),
-        }
+        body = self.settings.bodies_of(door).proposed(
+            members, door.declared, has_shadow=self.settings.shadow_of(door) is not None
+        )
+        return self.event("step.proposed", body, request.context.timestamp)
 
     def _description(self, who: Principal) -> Mapping[str, Any]:
         settings = self.settings
@@ -159,15 +142,20 @@ class Admission(Judging):
         self.caller = found
         if self.extra:
             extra = FrozenDict({**self._frozen_extra(), **extra})
-        return self.made_context(
-            found.principal, found.environment, found.workspace, extra, session
-        )
+        return self.context_of(found.principal, found.environment, found.workspace, extra, session)
 
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        return self.made_context(
-            settings.principal, settings.environment, settings.workspace, extra, None
+        return made_context(
+            settings.principal,
+            settings.environment,
+            settings.workspace,
+            self.correlation_id,
+            self.seq,
+            settings.now(),
+            extra,
+            None,
         )
 
     def _frozen_extra(self) -> FrozenDict:
@@ -176,7 +164,7 @@ class Admission(Judging):
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
 
-    def made_context(
+    def context_of(
         self,
         principal: Principal,
         environment: str | None,
@@ -185,7 +173,7 @@ class Admission(Judging):
         session: Mapping[str, Any] | None,
     ) -> ExecutionContext:
         """Make the context of this call."""
-        context: ExecutionContext = OpenContext(
+        return made_context(
             principal,
             environment,
             workspace,
@@ -195,8 +183,6 @@ class Admission(Judging):
             extra,
             session,
         )
-        context.__class__ = ExecutionContext
-        return context
 
 
 def described(who: Principal, redact: Redactor) -> FrozenDict:

@@ -18,7 +18,7 @@ from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._ledger.keys import ledger_key, occurrence_of
-from adjudge._making import OpenEvent
+from adjudge._making import made_event
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
@@ -100,6 +100,10 @@ class Attempt:
     """Whether the outcome stands: a record that fails from here on changes nothing."""
     ended = False
     """Whether the terminal event is out."""
+    ending: AuditEvent | None = None
+    """The terminal event, once it is made."""
+    out: Emit = ()
+    """What was handed over last."""
 
     def __init__(
         self,
@@ -159,16 +163,9 @@ class Attempt:
     ) -> AuditEvent:
         """Make one event of this call, of a redacted body; without `when` it is of now."""
         settings = self.settings
-        event: AuditEvent = OpenEvent(
-            self.correlation_id,
-            settings.policy.id,
-            self.seq,
-            kind,
-            settings.now() if when is None else when,
-            redacted,
-        )
-        event.__class__ = AuditEvent
-        return event
+        if when is None:
+            when = settings.now()
+        return made_event(self.correlation_id, settings.policy.id, self.seq, kind, when, redacted)
 
     def flush(self, *events: AuditEvent) -> Steps[None]:
         """Hand over what was held, and then these."""
@@ -184,9 +181,28 @@ class Attempt:
         """Give the effect that hands over what was held, and then these."""
         held = self.held
         if held is None:
+            self.out = events
             return events
+        self.out = out = (held, *events)
         self.held = None
-        return (held, *events)
+        return out
+
+    def handing_over_again(self) -> Steps[None]:
+        """Give what was handed over last once more: an interrupt may have kept it from the driver.
+
+        One that has it does nothing.
+        """
+        if self.out and self.out[0] is self.held:
+            self.held = None
+        if self.ending is not None:
+            self.ended = True
+            if not self.out or self.out[-1] is not self.ending:
+                self.handing_over(self.ending)
+        if self.out:
+            try:
+                yield self.out
+            except RecordError:
+                return  # What happened stands, whether or not it is on record.
 
     def end(self, outcome: Outcome, body: Mapping[str, Any]) -> Steps[None]:
         """Record the terminal event, once."""
@@ -202,9 +218,14 @@ class Attempt:
         redacted = settings.bodies_of(self.door).ended(body, verdict)
         event = self.event(_TERMINAL[outcome], redacted)
         # Not before: what an interrupt keeps from being made is made once more.
+        self.ending = event
         self.ended = True
         try:
-            yield (event,) if self.held is None else self.handing_over(event)
+            if self.held is None:
+                self.out = out = (event,)
+                yield out
+            else:
+                yield self.handing_over(event)
         except RecordError:
             return  # The outcome stands.
 

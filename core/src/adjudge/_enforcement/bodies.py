@@ -51,7 +51,9 @@ class Bodies:
         self._proposed: dict[
             tuple[str, ...], tuple[Frame | None, ToolMetadata | None, bool, Mapping[str, Any]]
         ] = {}
-        self._ended: dict[tuple[object, ...], tuple[Frame | None, Mapping[str, Any]]] = {}
+        self._ended: dict[
+            tuple[Verdict | None, tuple[str, ...]], tuple[Frame | None, Mapping[str, Any]]
+        ] = {}
         self._judged: dict[tuple[int, str, str | None], tuple[Decision, Mapping[str, Any]]] = {}
 
     def redacted(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -75,13 +77,14 @@ class Bodies:
 
     def ended(self, members: Mapping[str, Any], verdict: Verdict | None) -> Mapping[str, Any]:
         """Give the body of a terminal event."""
-        key = (verdict, *members)
+        names = tuple(members)
+        key = (verdict, names)
         kept = self._ended.get(key)
         if kept is None:
             fixed = dict(self._about)
             if verdict is not None:
                 fixed["verdict"] = str(verdict)
-            kept = self._ended[key] = (frame_of(self._redact, fixed, key[1:]), fixed)
+            kept = self._ended[key] = (frame_of(self._redact, fixed, names), fixed)
         frame = kept[0]
         body = None if frame is None else frame.body(members)
         return apply_redactor(self._redact, {**kept[1], **members}) if body is None else body

@@ -16,7 +16,7 @@ from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import edit_again, pause
 from adjudge._enforcement.attempt import Refusal, Steps
 from adjudge._enforcement.doors import Door
-from adjudge._enforcement.effects import Effect, Mediating, Raised
+from adjudge._enforcement.effects import Approach, Effect, Mediating, Raised
 from adjudge._enforcement.judging import same
 from adjudge._enforcement.keeping import pending_of, request_of
 from adjudge._enforcement.resumption import (
@@ -32,7 +32,6 @@ from adjudge._types import (
     ActionRequest,
     Decision,
     ExecutionContext,
-    GovernedCall,
     PendingApproval,
     Verdict,
 )
@@ -65,7 +64,7 @@ class RunCall(Resumption):
         """Mediate the call at its body's door."""
         return self.guarded(self._at_the_body())
 
-    def _at_the_body(self) -> Steps[GovernedCall | Raised]:
+    def _at_the_body(self) -> Approach:
         reading = self._reading = self.read()
         if reading.unread is None and reading.refusal is None:
             entry = yield from self.known(take=True)
@@ -104,7 +103,7 @@ class RunCall(Resumption):
         self.sent = EMPTY
         return None
 
-    def _refuse_waiting(self, entry: LedgerEntry, refusal: Refusal) -> Steps[GovernedCall | Raised]:
+    def _refuse_waiting(self, entry: LedgerEntry, refusal: Refusal) -> Approach:
         """End a call that waited, and whose own text turns out to be refused (clause 2)."""
 
         def claimed(entry: LedgerEntry, holder: str) -> Mediating:
@@ -158,7 +157,7 @@ class RunCall(Resumption):
         request: ActionRequest,
         decision: Decision,
         approval: PauseApproval,
-    ) -> Steps[GovernedCall | Raised]:
+    ) -> Approach:
         yield from self.propose(reading, context)
         self.request, self.decision = request, decision
         yield from self.record_judgment(request, decision, phase="propose")
@@ -210,7 +209,7 @@ class RunCall(Resumption):
         if caller is not None:
             self.context = lambda: caller
 
-    def _from_suspension(self, entry: LedgerEntry) -> Steps[GovernedCall | Raised]:
+    def _from_suspension(self, entry: LedgerEntry) -> Approach:
         """Enter a body again that suspended itself: the same execution, judged again (law 6)."""
         self.continued = True
         request, decision = yield from self.judge_again(entry)
@@ -234,6 +233,6 @@ class RunCall(Resumption):
         return replace(request, args=args, given=given, context=context)
 
 
-def _raising(refusal: Refusal) -> Steps[GovernedCall | Raised]:
+def _raising(refusal: Refusal) -> Approach:
     yield from ()
     raise refusal

@@ -21,7 +21,6 @@ from adjudge._enforcement.effects import (
     ApprovalTimedOut,
     Ask,
     Effect,
-    Emit,
     Execute,
     Invocation,
     Raised,
@@ -30,6 +29,7 @@ from adjudge._enforcement.effects import (
 )
 from adjudge._enforcement.loop import LoopThread, run_on
 from adjudge._enforcement.signature import is_async
+from adjudge._record.recorder import Offer
 from adjudge._record.sinks import Recorder
 
 __all__ = ["drive", "drive_sync"]
@@ -41,31 +41,44 @@ async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -
     """Carry out a mediation in the running event loop."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
+    handed: Any = None
+    offers: list[Offer] = []
     while True:
         try:
-            effect = advance(outcome)
-        except StopIteration as stop:
-            ended: T | Raised = stop.value
-            return _ended(ended) if isinstance(ended, Raised) else ended
-        try:
-            if type(effect) is Execute and not effect.may_block:
-                outcome = effect.function(*effect.args, **effect.kwargs)
-                if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
-                    outcome = await outcome
-            elif type(effect) is Emit:
-                left = recorder.hand_over(effect.events, in_loop=True)
-                if left:
-                    await recorder.settle(left)
-                outcome = None
-            else:
-                outcome = await _perform(effect, recorder)
-            advance = steps.send
+            # Within the `try`, so that an interrupt between two effects ends the call, too.
+            while True:
+                try:
+                    effect = advance(outcome)
+                except StopIteration as stop:
+                    ended: T | Raised = stop.value
+                    break
+                kind = type(effect)
+                if kind is Execute and not effect.may_block:
+                    outcome = effect.function(*effect.args, **effect.kwargs)
+                    if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
+                        outcome = await outcome
+                elif kind is tuple:
+                    # After an interrupt the steps give the same one again, in case it was lost.
+                    if effect is not handed or not offers:
+                        offers = []
+                        handed = effect
+                        left = recorder.hand_over(effect, offers, in_loop=True)
+                        if left:
+                            await recorder.settle(left)
+                    outcome = None
+                else:
+                    outcome = await _perform(effect, recorder)
+                advance = steps.send
+            break
         except GeneratorExit:
             # The coroutine is being closed: nothing can be awaited, but records can be written.
-            _close(steps, recorder)
+            _close(steps, recorder, handed if offers else None)
             raise
         except BaseException as error:
+            if inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+                raise
             advance, outcome = steps.throw, error
+    return _ended(ended) if type(ended) is Raised else ended
 
 
 async def _perform(effect: Any, recorder: Recorder) -> Any:
@@ -199,25 +212,39 @@ def drive_sync(
     """Carry out a mediation in the calling thread; what is async runs on the loop thread."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
+    handed: Any = None
+    offers: list[Offer] = []
     while True:
         try:
-            effect = advance(outcome)
-        except StopIteration as stop:
-            ended: T | Raised = stop.value
-            return _ended(ended)
-        try:
-            outcome = _perform_sync(effect, recorder, thread)
-            advance = steps.send
+            while True:
+                try:
+                    effect = advance(outcome)
+                except StopIteration as stop:
+                    ended: T | Raised = stop.value
+                    break
+                if type(effect) is tuple:
+                    if effect is not handed or not offers:
+                        offers = []
+                        handed = effect
+                        left = recorder.hand_over(effect, offers, in_loop=False)
+                        if left:
+                            recorder.settle_sync(left)
+                    outcome = None
+                else:
+                    outcome = _perform_sync(effect, thread)
+                advance = steps.send
+            break
         except BaseException as error:
+            if inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+                raise
             advance, outcome = steps.throw, error
+    return _ended(ended)
 
 
-def _perform_sync(effect: Any, recorder: Recorder, thread: LoopThread) -> Any:
+def _perform_sync(effect: Any, thread: LoopThread) -> Any:
     if isinstance(effect, Invocation):
         value = effect.function(*effect.args, **effect.kwargs)
         return _await_on(thread, value) if inspect.isawaitable(value) else value
-    if isinstance(effect, Emit):
-        return recorder.emit_sync(*effect.events)
     if isinstance(effect, Ask):
         return _ask_sync(effect, thread)
     return _resolved(effect)
@@ -297,7 +324,7 @@ def _resolved(effect: Resolve) -> dict[str, str]:
     return found
 
 
-def _close(steps: Generator[Effect, Any, Any], recorder: Recorder) -> None:
+def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, handed: object) -> None:
     advance: Callable[[Any], Any] = steps.throw
     # A GeneratorExit would close the steps within steps, which could then put nothing down.
     outcome: Any = asyncio.CancelledError("the coroutine is being closed")
@@ -307,7 +334,7 @@ def _close(steps: Generator[Effect, Any, Any], recorder: Recorder) -> None:
         except StopIteration:
             return
         try:
-            outcome = _perform_closing(effect, recorder)
+            outcome = None if effect is handed else _perform_closing(effect, recorder)
             advance = steps.send
         except BaseException as failed:
             advance, outcome = steps.throw, failed
@@ -315,8 +342,8 @@ def _close(steps: Generator[Effect, Any, Any], recorder: Recorder) -> None:
 
 def _perform_closing(effect: Any, recorder: Recorder) -> Any:
     """Do what can be done without awaiting anything."""
-    if isinstance(effect, Emit):
-        return recorder.emit_sync(*effect.events)
+    if isinstance(effect, tuple):
+        return recorder.emit_sync(*effect)
     if isinstance(effect, UseLedger) and not is_async(effect.function):
         value = effect.function(*effect.args, **effect.kwargs)
         if not inspect.isawaitable(value):

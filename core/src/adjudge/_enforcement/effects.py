@@ -2,7 +2,7 @@
 
 The mediating generator yields these; a driver carries each out and sends its value in, or throws
 in what it raised. They are plain data, so that a driver is small and an integration may carry out
-`Ask` with its framework's own pause. Those of every call are not frozen, which costs time.
+`Ask` with its framework's own pause. Those of every call are not frozen, or a tuple, to cost less.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from adjudge._values import EMPTY
 __all__ = [
     "ApprovalHandlerFailed",
     "ApprovalTimedOut",
+    "Approach",
     "Ask",
     "BindContext",
     "Discharge",
@@ -96,13 +97,6 @@ class Ask:
     timeout_seconds: float
 
 
-@dataclass(slots=True)
-class Emit:
-    """Hand events to the sinks; a required one that does not take them throws in `RecordError`."""
-
-    events: tuple[AuditEvent, ...]
-
-
 class ApprovalTimedOut(Exception):
     """Nobody answered in time."""
 
@@ -122,5 +116,9 @@ class Raised:
     error: BaseException
 
 
+Emit: TypeAlias = tuple[AuditEvent, ...]
+"""Hand these to the sinks; a required one that does not take them throws in `RecordError`."""
 Effect: TypeAlias = Invocation | Resolve | Ask | Emit
 Mediating: TypeAlias = Generator[Effect, Any, GovernedCall | Raised]
+Approach: TypeAlias = Generator[Effect, Any, GovernedCall | Raised | Execute]
+"""The way to a body: it ends in how that is run, or with the call where it is not."""

@@ -19,11 +19,11 @@ from adjudge._enforcement.approvals import PauseApproval
 from adjudge._enforcement.asking import LONGEST_TIMEOUT, ask_handler, pause
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
 from adjudge._enforcement.cancel import Cancelled
-from adjudge._enforcement.effects import Execute, Mediating, Preview, Raised
+from adjudge._enforcement.effects import Approach, Execute, Mediating, Preview, Raised
 from adjudge._enforcement.keeping import call_digest, enter
 from adjudge._executors.inline import call_arguments, checked_result
 from adjudge._ledger.entries import EntryState
-from adjudge._making import OpenCall, OpenResult
+from adjudge._making import made_call, made_result
 from adjudge._record.secrets import redact_text
 from adjudge._texts import dry_run_text
 from adjudge._types import (
@@ -48,16 +48,24 @@ class Mediation(Admission):
 
     begins = False
     """Whether `begin` has anything to do."""
+    unjudged: tuple[str, str] | None = None
+    """Why there is no verdict, by code and in words, where a framework says so in its own way."""
 
     def run(self) -> Mediating:
         """Mediate a proposal."""
         return self.guarded(self.mediate())
 
-    def guarded(self, steps: Steps[GovernedCall | Raised]) -> Mediating:
-        """Turn whatever goes wrong on the way into the one terminal event that it deserves."""
+    def guarded(self, steps: Approach) -> Mediating:
+        """Run the body that the steps come to, if they do, and record what became of the call.
+
+        Whatever goes wrong on the way ends in the one terminal event that it deserves.
+        """
         try:
             try:
-                return (yield from steps)
+                led_to = yield from steps
+                if isinstance(led_to, Execute):
+                    return (yield from self._execute(led_to))
+                return led_to
             except Refusal as refused:
                 return (yield from self._denied(refused))
             except RecordError as error:
@@ -76,22 +84,20 @@ class Mediation(Admission):
         except BaseException as error:
             return (yield from self._aborted(error))
 
-    def mediate(self, reading: Reading | None = None) -> Steps[GovernedCall | Raised]:
-        """Mediate a proposal, whose arguments may have been read before."""
+    def mediate(self, reading: Reading | None = None) -> Approach:
+        """Mediate a proposal, whose arguments may have been read before, up to the body."""
+        settings = self.settings
         if reading is None:
             reading = self.read()
         if self.context is None and not self.extra:
-            own = self.settings
-            context: ExecutionContext | None = self.made_context(
-                own.principal, own.environment, own.workspace, EMPTY, None
-            )
+            context: ExecutionContext | None = self.own_context()
         else:
             context = yield from self.identify(reading)
         request = self.take_up(reading, context)
-        records = self.settings.records
+        records = settings.records
         if records:
             self.held = self.proposal(reading, context)
-            if not self.settings.holds_proposals:
+            if not settings.holds_proposals:
                 yield self.handing_over()
         if reading.refusal is not None:
             raise reading.refusal
@@ -110,20 +116,21 @@ class Mediation(Admission):
             return (yield from self._enforce(request, decision))
         if decision.obligations or self.begins:
             return (yield from self.carry_out(request, decision))
-        return (yield from self._execute(self.execution_of(request, request)))
+        return self.execution_of(request, request)
 
-    def _unread(self, problem: str) -> Steps[GovernedCall | Raised]:
+    def _unread(self, problem: str) -> Approach:
         """Let the framework answer arguments that get no verdict, or say what is wrong."""
         code = "invalid_arguments"
         execution = self.door.unjudged()
         if execution is not None:
             yield from self.flush()
-            return (yield from self._execute(execution, code=code, problem=problem))
+            self.unjudged = (code, problem)
+            return execution
         self.result = ActionResult(False, None, problem, code)
         yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
         return self.governed(Outcome.FAILED)
 
-    def _enforce(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
+    def _enforce(self, request: ActionRequest, decision: Decision) -> Approach:
         verdict = decision.verdict
         if verdict is Verdict.DENY:
             raise Refusal("denied", decision.reason, discharges="all")
@@ -167,8 +174,8 @@ class Mediation(Admission):
         yield from self.end(Outcome.PREVIEWED, {"preview": preview})
         return self.governed(Outcome.PREVIEWED)
 
-    def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[GovernedCall | Raised]:
-        """Run the body, which may run, between its obligations and after the last checks."""
+    def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[Execute]:
+        """Give how to run the body, which may run, after its obligations and the last checks."""
         final = request if decision.effective_args is None else final_request(request, decision)
         if decision.obligations:
             failed = yield from self.discharge("pre", final)
@@ -179,7 +186,7 @@ class Mediation(Admission):
         execution = self.execution_of(request, final)
         if self.begins:
             yield from self.begin(request, decision)
-        return (yield from self._execute(execution))
+        return execution
 
     def execution_of(self, request: ActionRequest, final: ActionRequest) -> Execute:
         """Make the last checks, and say how the body is run."""
@@ -214,32 +221,25 @@ class Mediation(Admission):
         if cancelled is not False:
             raise Refusal("cancelled", f"cancelled: {reason}" if reason else "cancelled")
 
-    def _execute(
-        self, execution: Execute, *, code: str = "", problem: str | None = None
-    ) -> Steps[GovernedCall | Raised]:
-        """Run the body and record what became of it.
-
-        With `code` this only lets a framework refuse the arguments itself.
-        """
-        door = self.door
+    def _execute(self, execution: Execute) -> Steps[GovernedCall | Raised]:
+        """Run the body and record what became of it."""
         self.started = True
         began = perf_counter()
         try:
             value = yield execution
         except BaseException as error:
-            elapsed = (perf_counter() - began) * 1000
-            return (yield from self._body_raised(error, elapsed, code, problem))
+            return (yield from self._body_raised(error, (perf_counter() - began) * 1000))
         elapsed = (perf_counter() - began) * 1000
         self.settled = True
-        if code:
+        if self.unjudged is not None:
+            code, problem = self.unjudged
             result = ActionResult(False, value, problem, code, elapsed)
-        elif door.returns_result:
+        elif self.door.returns_result:
             result = checked_result(value, elapsed)
         else:
-            result = OpenResult(True, value, None, "", elapsed, ())
-            result.__class__ = ActionResult
+            result = made_result(value, elapsed)
         decision = self.decision
-        if self.entry or (decision is not None and decision.obligations):
+        if self.entry is not None or (decision is not None and decision.obligations):
             return (yield from self._finish(result, value))
         self.result = result
         outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
@@ -247,9 +247,7 @@ class Mediation(Admission):
             yield from self.end(outcome, self._ending(outcome))
         return self.governed(outcome)
 
-    def _body_raised(
-        self, error: BaseException, elapsed: float, code: str, problem: str | None
-    ) -> Steps[GovernedCall | Raised]:
+    def _body_raised(self, error: BaseException, elapsed: float) -> Steps[GovernedCall | Raised]:
         door = self.door
         if isinstance(error, CancelledError) or not isinstance(
             error, (Exception, *door.control_flow)
@@ -262,10 +260,8 @@ class Mediation(Admission):
             self.ended = True
             return Raised(error)
         self.settled = True
-        text = failure_text(error) if problem is None else problem
-        call = yield from self._finish(
-            ActionResult(False, None, text, code or "tool_error", elapsed), error
-        )
+        code, text = self.unjudged or ("tool_error", failure_text(error))
+        call = yield from self._finish(ActionResult(False, None, text, code, elapsed), error)
         return Raised(error) if door.raises else call
 
     def _finish(self, result: ActionResult, gave: object) -> Steps[GovernedCall]:
@@ -284,7 +280,7 @@ class Mediation(Admission):
     def _ending(self, outcome: Outcome) -> dict[str, Any]:
         result = self.result
         assert result is not None
-        body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
+        body: dict[str, Any] = {"duration_ms": round(result.duration_ms * 1000) / 1000}
         if outcome is Outcome.FAILED:
             body |= {"code": result.code, "error": result.error}
         return body
@@ -358,7 +354,8 @@ class Mediation(Admission):
         """Record, and raise again, what must go through us: a cancellation, an interrupt."""
         self.settled = True
         try:
-            if self.result is not None:
+            yield from self.handing_over_again()
+            if self.result is not None and self.started:
                 # The body has ended, and the record says so whatever came after it.
                 outcome = Outcome.COMPLETED if self.result.ok else Outcome.FAILED
                 yield from self.end(outcome, self._ending(outcome))
@@ -393,6 +390,4 @@ class Mediation(Admission):
         decision = self.decision
         if decision is None:
             decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
-        call: GovernedCall = OpenCall(decision, result, request, outcome, pending, False)
-        call.__class__ = GovernedCall
-        return call
+        return made_call(decision, result, request, outcome, pending)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from adjudge._arguments.proposal import InvalidArguments
 from adjudge._enforcement.asking import Asking, request_approval, take_answer
 from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
-from adjudge._enforcement.effects import Mediating, Raised, UseLedger
+from adjudge._enforcement.effects import Approach, Mediating, Raised, UseLedger
 from adjudge._enforcement.keeping import call_digest, request_of
 from adjudge._enforcement.mediation import Mediation
 from adjudge._enforcement.settings import Settings
@@ -24,7 +24,6 @@ from adjudge._types import (
     ActionRequest,
     ActionResult,
     Decision,
-    GovernedCall,
     Outcome,
     PendingApproval,
     Verdict,
@@ -172,9 +171,7 @@ class Resumption(Mediation):
         self.correlation_id = entry.correlation_id
         return self.guarded(self._from_entry(entry, answers))
 
-    def _from_entry(
-        self, entry: LedgerEntry, answers: tuple[object, ...]
-    ) -> Steps[GovernedCall | Raised]:
+    def _from_entry(self, entry: LedgerEntry, answers: tuple[object, ...]) -> Approach:
         request, decision = yield from self.judge_again(entry)
         if not _still_holds(entry, request, decision):
             raise Refusal("policy_changed", "the policy has changed, propose again")
@@ -210,7 +207,7 @@ class Resumption(Mediation):
         answers: tuple[object, ...],
         request: ActionRequest,
         decision: Decision,
-    ) -> Steps[GovernedCall | Raised]:
+    ) -> Approach:
         sets = max(1, len(entry.approver_sets))
         if sets > 1 and any(getattr(answer, "edited_args", None) is not None for answer in answers):
             # The others have granted, or will be asked about, the arguments as they were.

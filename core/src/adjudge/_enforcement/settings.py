@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 from adjudge._enforcement.approvals import ApprovalHandler, PauseApproval
+from adjudge._enforcement.bodies import Bodies
 from adjudge._enforcement.cancel import Cancelled
 from adjudge._enforcement.doors import Door
 from adjudge._ledger.entries import Ledger
-from adjudge._record.plain import Frame
 from adjudge._record.redaction import Redactor
 from adjudge._types import (
     ActionRequest,
@@ -23,6 +23,8 @@ from adjudge._types import (
 )
 
 __all__ = ["ObligationHandler", "Policy", "Settings"]
+
+_MOST_KEPT = 256
 
 ObligationHandler: TypeAlias = Callable[[Obligation, ActionRequest, ExecutionContext], Any]
 
@@ -47,9 +49,8 @@ class Settings:
     `records` says that there are sinks, `holds_proposals` that a proposal may go on record together
     with the judgment on it: nothing of anybody else's runs in between. `may_read_paths` False says
     that the policy never asks where a path leads. `described` is the guard's own principal as the
-    record shows it. Where `keeps_judgments`, `judgments` keeps redacted bodies of judgments for the
-    next call that the same decision is made about. `frames` keeps what the events of a tool have in
-    common on the record.
+    record shows it. `keeps_judgments` says that redacted bodies of judgments may be kept for the
+    next call that the same decision is made about, `bodies` has those of each tool.
     """
 
     policy: Any
@@ -71,10 +72,18 @@ class Settings:
     redact: Redactor
     keeps_judgments: bool
     described: Mapping[str, Any]
-    judgments: dict[tuple[object, ...], tuple[Decision, Mapping[str, Any]]] = field(
-        default_factory=dict
-    )
-    frames: dict[tuple[object, ...], tuple[Frame | None, object]] = field(default_factory=dict)
+    bodies: dict[tuple[str, int, str | None], Bodies] = field(default_factory=dict)
+
+    def bodies_of(self, door: Door) -> Bodies:
+        """Give what makes the bodies of the events of a call at that door."""
+        key = (door.tool, door.attempt, door.namespace)
+        found = self.bodies.get(key)
+        if found is None:
+            if len(self.bodies) >= _MOST_KEPT:
+                self.bodies.clear()
+            found = Bodies(self.redact, *key, keeps_judgments=self.keeps_judgments)
+            self.bodies[key] = found
+        return found
 
     def shadow_of(self, door: Door) -> Callable[..., Any] | None:
         """Give what previews the tool: its own shadow, or the one that the guard was given."""

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from adjudge._record.filelock import FREE, AppendLock, check_appendable, flock
 from adjudge._record.format import EventTexts
-from adjudge._record.keptfile import KeptFile, append, bytes_at, write_all
+from adjudge._record.keptfile import NOTHING_KNOWN, KeptFile, Known, append, write_all
 from adjudge._record.lines import (
     GENESIS_HASH,
     OWN_KINDS,
@@ -43,9 +43,6 @@ __all__ = ["GENESIS_HASH", "hash_chained_sink"]
 _FIRST_STEP = 16 * 1024
 # As much of the end of a file as holds the hash of its last line.
 _END = 64 + len(SEALED)
-# Size, inode and device of a file, the bytes at its end, and its head.
-_Known = tuple[tuple[int, ...], bytes, str]
-_NOTHING: _Known = ((), b"", "")
 _log = logging.getLogger("adjudge")
 
 
@@ -97,10 +94,8 @@ class _ChainWriter(PromptSink):
         self._path = path
         self._rotate_bytes = self._full_at = rotate_bytes if rotate_bytes is not None else math.inf
         self._kept = KeptFile(path)
-        self._lock = AppendLock(path)
+        self._lock = AppendLock(path, moves=rotate_bytes is not None)
         self._texts = EventTexts()
-        # What is known of the end of the file is looked at while its lock is held, and only then.
-        self._known = _NOTHING
         self._warned = False
 
     def __call__(self, event: AuditEvent) -> Done:
@@ -109,51 +104,50 @@ class _ChainWriter(PromptSink):
             # A lock of our own that an interrupt left there would never be released.
             self._kept.close()
         rotated = False
-        while True:
-            with self._lock.held() as file:
-                fd = file.fileno()
-                # Once is enough, also where one record is more than a file may hold.
-                if rotated or not self._is_full(os.fstat(fd)) or not self._rotate(fd):
-                    self._append(fd, os.fstat(fd), offer)
-                    return DONE
-            rotated = True
+        with self._lock.turn():
+            while True:
+                with self._lock.held() as file:
+                    fd = file.fileno()
+                    # Once is enough, also where one record is more than a file may hold.
+                    if rotated or not self._is_full(os.fstat(fd)) or not self._rotate(fd):
+                        self._append(fd, os.fstat(fd).st_size, NOTHING_KNOWN, offer)
+                        return DONE
+                rotated = True
 
     def take_at_once(self, offer: Offer) -> None:
         """Append the events where the file is a local one and nobody else has its lock."""
-        with self._kept.lock:
-            status = self._kept.ready(lock=True)
+        kept = self._kept
+        with kept.lock:
+            status = kept.ready(lock=True)
             if status is None:
                 return
             try:
+                size = status.st_size
                 # A rotation reads the whole file, and waits for the disk.
-                if status.st_size < self._full_at:
-                    self._append(self._kept.fd, status, offer)
+                if size < self._full_at:
+                    known, kept.known = kept.known, NOTHING_KNOWN
+                    kept.known = self._append(kept.fd, size, known, offer)
             finally:
-                flock(self._kept.fd, FREE)
+                flock(kept.fd, FREE)
 
-    def _append(self, fd: int, status: os.stat_result, offer: Offer) -> None:
-        size = status.st_size
-        place, end, head = self._known
-        pieces: list[str] = []
-        if (
-            place != (size, status.st_ino, status.st_dev)
-            # The file may have been cut and have grown again to the very same size.
-            or bytes_at(fd, _END + 1, size - _END) != end
-        ):
+    def _append(self, fd: int, size: int, known: Known, offer: Offer) -> Known:
+        """Append to a file of that size, of which that is known; give what is known then."""
+        known_size, end, head = known
+        lines = ""
+        # The file may have been cut and have grown again to the very same size.
+        if size != known_size or os.pread(fd, _END + 1, size - _END) != end:
             before, head = self._join(_read_tail(fd, size))
-            pieces.append(before.decode("ascii"))
+            lines = before.decode("ascii")
         open_text = self._texts.open_text
         for event in offer.events:
             if event.kind in OWN_KINDS:
                 raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
             text = open_text(event, head)
             head = hash_of_text(text)
-            pieces += (text, SEAL, head, SEALED)
-        data = "".join(pieces).encode()
-        self._known = _NOTHING
-        append(fd, data, status, offer)
-        place = (size + len(data), status.st_ino, status.st_dev)
-        self._known = (place, data[-_END:], head)
+            lines += f"{text}{SEAL}{head}{SEALED}"
+        data = lines.encode("ascii")
+        append(fd, data, size, offer)
+        return size + len(data), data[-_END:], head
 
     def _is_full(self, status: os.stat_result) -> bool:
         return status.st_size >= self._full_at

@@ -2,7 +2,8 @@
 
 A line is the canonical JSON of what is signed and its Ed25519 signature, which covers that JSON
 without the signature. The first field keeps it apart from anything else the key may sign. A
-checkpoint says nothing of what came after it, and nothing of whether newer ones were taken away.
+checkpoint says nothing of what came after it, and nothing of whether newer ones were taken away;
+so a line that a crash cut short is passed over, and named: it is no worse than one that is gone.
 """
 
 from __future__ import annotations
@@ -18,14 +19,27 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 from adjudge._record.format import record_line
+from adjudge._record.lines import CLOSE_TORN, is_torn
 from adjudge._record.results import Fault
 from adjudge._record.walk import Walk
 
-__all__ = ["SUFFIX", "Checkpoint", "Judged", "Keys", "Written", "judge", "read_all"]
+__all__ = [
+    "LONGEST",
+    "SUFFIX",
+    "Checkpoint",
+    "Judged",
+    "Keys",
+    "Written",
+    "is_cut_short",
+    "judge",
+    "read_all",
+]
 
 _VERSION = "adjudge-checkpoint-v1"
 SUFFIX = ".checkpoints"
-_LONGEST = 4096
+_START = f'{{"checkpoint":"{_VERSION}","head":"'.encode("ascii")
+LONGEST = 4096
+"""The number of bytes that a line of a file of checkpoints has at most."""
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -65,18 +79,22 @@ class Checkpoint:
 
 
 class Written(NamedTuple):
-    """One line of a file of checkpoints, and what it holds; None if that is no checkpoint."""
+    """One line of a file of checkpoints, and what it holds; None if that is no checkpoint.
+
+    `cut_short` says that it is the beginning of one, whose writer did not come to its end.
+    """
 
     file: str
     line: int
     checkpoint: Checkpoint | None
+    cut_short: bool = False
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Written]:
     """Read a file of checkpoints; blank lines are passed over. `OSError` if it cannot be read."""
     with Path(path).open("rb") as file:
         return [
-            Written(os.fspath(path), number, _parsed(line.removesuffix(b"\n")))
+            Written(os.fspath(path), number, _parsed(line.removesuffix(b"\n")), is_cut_short(line))
             for number, line in enumerate(_lines(file), 1)
             if line.strip()
         ]
@@ -85,8 +103,15 @@ def read_all(path: str | os.PathLike[str]) -> list[Written]:
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     """Give the lines up to one that is too long: what has such a line may have no end."""
     line = b""
-    while len(line) < _LONGEST and (line := file.readline(_LONGEST)):
+    while len(line) < LONGEST and (line := file.readline(LONGEST)):
         yield line
+
+
+def is_cut_short(line: bytes) -> bool:
+    """Whether a line is what a crash left of one; the next writer closes it as in a chain."""
+    if len(line) >= LONGEST or (line.endswith(b"\n") and not line.endswith(CLOSE_TORN)):
+        return False
+    return is_torn(line.removesuffix(b"\n").removesuffix(CLOSE_TORN[:1]), _START)
 
 
 def _parsed(line: bytes) -> Checkpoint | None:
@@ -125,10 +150,11 @@ class Keys(Protocol):
 
 
 class Judged(NamedTuple):
-    """What checkpoints come to: the first fault, and the newest one that is good."""
+    """What checkpoints come to: the first fault, the newest good one, and what was passed over."""
 
     fault: Fault | None
     newest: Checkpoint | None
+    cut_short: tuple[Written, ...] = ()
 
 
 def judge(written: Iterable[Written], keys: Keys, walk: Walk, *, before: int) -> Judged:
@@ -138,7 +164,11 @@ def judge(written: Iterable[Written], keys: Keys, walk: Walk, *, before: int) ->
     """
     fault: Fault | None = None
     newest: Checkpoint | None = None
+    cut_short = []
     for each in written:
+        if each.cut_short:
+            cut_short.append(each)
+            continue
         wrong = _by_itself(each, keys)
         found = each.checkpoint
         if wrong is None and found is not None and found.records >= before:
@@ -152,7 +182,7 @@ def judge(written: Iterable[Written], keys: Keys, walk: Walk, *, before: int) ->
     if fault is None and newest is None:
         text = "no checkpoint of the given keys vouches for any of these records"
         fault = Fault("no_checkpoint", text)
-    return Judged(fault, newest)
+    return Judged(fault, newest, tuple(cut_short))
 
 
 def _time(checkpoint: Checkpoint) -> datetime:

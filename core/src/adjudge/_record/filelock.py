@@ -11,7 +11,7 @@ import stat
 import sys
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -70,12 +70,42 @@ class AppendLock:
     Else whoever wants the lock would wait for the child when the parent is killed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, moves: bool = False) -> None:
         self._path = path
+        self._turnstile = path.with_name(f".{path.name}.turn")
+        # Where writers move the file away, else a turnstile is of no use.
+        self._flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | (os.O_CREAT if moves else 0)
         self._files: set[FileIO] = set()
         if hasattr(os, "register_at_fork"):
             this = weakref.ref(self)
             os.register_at_fork(after_in_child=lambda: _forget(this()))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for one's turn to lock a file that may be moved away, where it can be waited for.
+
+        Each who waits for the file itself finds, one after the other, that it is another one now,
+        and begins to wait anew behind those who have come since. So one waits for it, and all
+        others for a file that stays where it is. That is fair, and no lock: others need not do it.
+        """
+        file = None
+        with suppress(OSError):
+            if AT_ONCE:
+                file = FileIO(self._turnstile, opener=self._open_turnstile)
+        if file is None:
+            yield
+            return
+        self._files.add(file)
+        try:
+            with suppress(OSError):
+                _lock(file)
+            yield
+        finally:
+            self._files.discard(file)
+            file.close()
+
+    def _open_turnstile(self, path: str, _: int) -> int:
+        return os.open(path, self._flags, 0o666)
 
     @contextmanager
     def held(self) -> Iterator[FileIO]:

@@ -39,6 +39,7 @@ _MAX_NESTING = 128
 _MAX_KNOWN = 4096
 _FEW = 64
 _SHORT = 1024
+_MILLION = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _K = TypeVar("_K", bound="str | tuple[str, ...]")
@@ -133,16 +134,22 @@ class EventTexts:
         body = event.body
         written = body.text if type(body) is PlainDict else record_line(to_json(body))
         ids = self._ids[event.bundle_id, event.correlation_id, event.kind]
-        link = "" if prev_hash is None else f'"prev_hash":"{prev_hash}",'
+        seq = event.seq if type(event.seq) is int else f"{event.seq:d}"
         when = event.timestamp
-        begin, end, second = self._second
+        begin, end, shown = self._second
         if type(when) is not datetime or when.tzinfo is not UTC:
-            shown = when.isoformat()
+            shown, rest = when.isoformat(), ""
         elif begin < when < end:
-            shown = f"{second}{when.microsecond:06d}+00:00"
+            # Six digits; to name a width takes several times as long.
+            rest = f"{_MILLION + when.microsecond}+00:00"[1:]
         else:
-            shown = self._next_second(when)
-        return f'{{"body":{written}{ids}{link}"seq":{event.seq:d},"timestamp":"{shown}"'
+            shown, rest = self._next_second(when), ""
+        if prev_hash is None:
+            return f'{{"body":{written}{ids}"seq":{seq},"timestamp":"{shown}{rest}"'
+        return (
+            f'{{"body":{written}{ids}"prev_hash":"{prev_hash}","seq":{seq},'
+            f'"timestamp":"{shown}{rest}"'
+        )
 
     def _next_second(self, when: datetime) -> str:
         begin = when.replace(microsecond=0)

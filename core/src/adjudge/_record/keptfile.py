@@ -17,7 +17,11 @@ from stat import S_ISREG
 from adjudge._record.filelock import AT_ONCE, FREE, flock
 from adjudge._record.recorder import Offer
 
-__all__ = ["KeptFile", "append", "bytes_at", "is_local", "write_all"]
+__all__ = ["NOTHING_KNOWN", "KeptFile", "Known", "append", "is_local", "write_all"]
+
+Known = tuple[int, bytes, str]
+"""The size of a file, the bytes at its end, and the hash in them."""
+NOTHING_KNOWN: Known = (-1, b"", "")
 
 _FLAGS = (
     os.O_RDWR
@@ -54,11 +58,13 @@ def is_local(fd: int) -> bool:
 class KeptFile:
     """What is at a path, kept open. Use it while holding `lock`, which nobody holds for long."""
 
-    __slots__ = ("__weakref__", "_device", "_foreign", "_inode", "_path", "fd", "lock")
+    __slots__ = ("__weakref__", "_device", "_foreign", "_inode", "_path", "fd", "known", "lock")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.lock = threading.Lock()
         self.fd = -1
+        self.known = NOTHING_KNOWN
+        """What whoever appends knows of the file; nothing, once it is let go."""
         self._path = os.fspath(path)
         self._device = self._inode = -1
         # Once it turned out to be none, so that no caller opens again what may hang.
@@ -103,6 +109,7 @@ class KeptFile:
     def close(self) -> None:
         """Let go of the file, and so of its lock."""
         fd, self.fd = self.fd, -1
+        self.known = NOTHING_KNOWN
         if fd >= 0:
             os.close(fd)
 
@@ -131,32 +138,25 @@ class KeptFile:
         return self.fd == fd
 
 
-def append(fd: int, data: bytes, status: os.stat_result, offer: Offer) -> None:
+def append(fd: int, data: bytes, size: int, offer: Offer) -> None:
     """Write the bytes of an offer to the end of a file, and put down in the offer that they are.
 
-    `status` is the file's as it was before.
+    `size` is the file's as it was before.
     """
     try:
         write_all(fd, data)
     except BaseException:
         # An interrupt may have come after the bytes.
-        offer.taken = os.fstat(fd).st_size >= status.st_size + len(data)
+        offer.taken = os.fstat(fd).st_size >= size + len(data)
         raise
     offer.taken = True
 
 
-def bytes_at(fd: int, size: int, place: int) -> bytes:
-    """Read from a place in a file, as far as the file goes."""
-    if hasattr(os, "pread"):
-        return os.pread(fd, size, place)
-    os.lseek(fd, place, os.SEEK_SET)
-    return os.read(fd, size)
-
-
 def write_all(fd: int, data: bytes) -> None:
     """Write all of it: at once in nearly all cases; a full disk leaves a part, and raises."""
-    while data:
-        data = data[os.write(fd, data) :]
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
 
 
 def _forget(kept: KeptFile | None) -> None:

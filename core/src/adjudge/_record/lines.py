@@ -99,14 +99,14 @@ def hash_of(line: bytes) -> str:
     return line[-66:-2].decode("ascii")
 
 
-def is_torn(line: bytes) -> bool:
+def is_torn(line: bytes, start: bytes = _START) -> bool:
     """Whether a line, without its newline, can be what a write left that was cut short.
 
-    That is a proper prefix of a line of ours, perhaps with NUL bytes after it, as some file systems
-    leave them. Whole JSON is no such prefix.
+    That is a proper prefix of a line of ours, which begins with `start`, perhaps with NUL bytes
+    after it, as some file systems leave them. Whole JSON is no such prefix.
     """
     text = line.rstrip(b"\0")
-    if not (text.startswith(_START) or _START.startswith(text)):
+    if not (text.startswith(start) or start.startswith(text)):
         return False
     if not text.isascii() or any(byte < 0x20 for byte in text):
         return False

@@ -27,17 +27,27 @@ class PlainWriter:
         self._shows_nothing = shows_nothing
         self._starts = Kept(self._starts_of)
         self._texts = Kept(_text_shown)
+        self._writers: Mapping[type, Callable[[Any], str | None]] = {
+            str: self._texts.__getitem__,
+            int: _int_shown,
+            type(None): _null,
+            PlainDict: _known_text,
+            FrozenDict: self.object_text,
+            FrozenList: self._list_text,
+            float: _float_shown,
+            bool: _bool_shown,
+        }
 
     def object_text(self, value: Mapping[str, Any]) -> str | None:
         """Write an object that is plain JSON, frozen but for itself, and shows no secret."""
         starts = self._starts[tuple(value)]
         if starts is None:
             return None
+        writer_of = self._writers.get
         members = []
         for name, start in starts:
             item = value[name]
-            # As `text` does, for what is nearly all of them.
-            shown = self._texts[item] if type(item) is str else self.text(item)
+            shown = writer_of(type(item), _nothing)(item)
             if not shown:
                 return None
             members.append(start + shown)
@@ -45,42 +55,27 @@ class PlainWriter:
 
     def text(self, value: object) -> str | None:
         """Write any value, as `object_text` does."""
-        kind = type(value)
-        if kind is str:
-            return self._texts[value]  # type: ignore[index]
-        if kind is int:
-            return repr(value) if -_SMALL < value < _SMALL else None  # type: ignore[operator]
-        if value is None:
-            return "null"
-        if kind is PlainDict:  # was looked through before
-            return value.text  # type: ignore[attr-defined, no-any-return]
-        if kind is FrozenDict:
-            return self.object_text(value)  # type: ignore[arg-type]
-        if kind is FrozenList:
-            return self._list_text(value)  # type: ignore[arg-type]
-        if kind is float:
-            return repr(value) if isfinite(value) else None  # type: ignore[arg-type]
-        if kind is bool:
-            return "true" if value else "false"
-        return None
+        return self._writers.get(type(value), _nothing)(value)
 
     def frame(self, fixed: Mapping[str, Any], open_names: tuple[str, ...]) -> Frame | None:
         """Give what objects have in common that differ in the members called `open_names` alone."""
         starts = self._starts[(*fixed, *open_names)]
         if starts is None:
             return None
-        members = []
+        pieces = [""]
         names = []
-        for name, start in starts:
+        for before, (name, start) in zip("{" + "," * len(starts), starts, strict=False):
+            pieces[-1] += before + start
             if name in open_names:
                 names.append(name)
-                members.append(start.replace("%", "%%") + "%s")
+                pieces += ("", "")
                 continue
             shown = self.text(fixed[name])
             if not shown:
                 return None
-            members.append((start + shown).replace("%", "%%"))
-        return Frame(self.text, fixed, tuple(names), "{" + ",".join(members) + "}")
+            pieces[-1] += shown
+        pieces[-1] += "}"
+        return Frame(self._writers, fixed, tuple(names), pieces)
 
     def _list_text(self, value: FrozenList) -> str | None:
         items = []
@@ -109,34 +104,63 @@ class PlainWriter:
 class Frame:
     """What many bodies have in common, written once, with a place for each member that differs."""
 
-    __slots__ = ("_fixed", "_names", "_template", "_text_of")
+    __slots__ = ("_fixed", "_names", "_pieces", "_writers")
 
     def __init__(
         self,
-        text_of: Callable[[object], str | None],
+        writers: Mapping[type, Callable[[Any], str | None]],
         fixed: Mapping[str, Any],
         names: tuple[str, ...],
-        template: str,
+        pieces: list[str],
     ) -> None:
-        self._text_of = text_of
+        self._writers = writers
         self._fixed = fixed
         self._names = names
-        self._template = template
+        # Every second one is a place.
+        self._pieces = pieces
 
     def body(self, differing: Mapping[str, Any]) -> PlainDict | None:
         """Give the body with these members, all of them; None where one might show a secret."""
-        text_of = self._text_of
-        shown = []
+        writer_of = self._writers.get
+        pieces = self._pieces.copy()
+        place = 1
         for name in self._names:
-            text = text_of(differing[name])
+            value = differing[name]
+            text = writer_of(type(value), _nothing)(value)
             if not text:
                 return None
-            shown.append(text)
+            pieces[place] = text
+            place += 2
         made = PlainDict(self._fixed, **differing)
-        made.text = self._template % tuple(shown)
+        made.text = "".join(pieces)
         return made
 
 
 def _text_shown(text: str) -> str | None:
     """Write a text that shows no secret; None is any other."""
     return encode_basestring_ascii(text) if is_harmless(text) else None
+
+
+def _int_shown(value: int) -> str | None:
+    return repr(value) if -_SMALL < value < _SMALL else None
+
+
+def _float_shown(value: float) -> str | None:
+    return repr(value) if isfinite(value) else None
+
+
+def _bool_shown(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _null(value: None) -> str:
+    return "null"
+
+
+def _known_text(value: PlainDict) -> str:
+    # It was looked through before.
+    return value.text
+
+
+def _nothing(value: object) -> None:
+    """Leave a value of any other kind to others."""

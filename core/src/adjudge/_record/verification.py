@@ -236,6 +236,11 @@ class _Summary:
                 f"That checkpoints signed after {newest.signed_at} were taken away together with "
                 "the records that they vouch for; keep them out of the writer's reach."
             )
+        for each in self._judged.cut_short if self._judged is not None else ():
+            yield (
+                f"That {each.file}:{each.line}, the beginning of a checkpoint, which vouches for "
+                "nothing, was cut on purpose, and not by a crash."
+            )
         if self._before:
             yield f"Anything about the {self._before} records before these files."
         if self._walk.residue:

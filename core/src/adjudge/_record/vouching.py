@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from adjudge._record.checkpoints import Checkpoint, Written, read_all
+from adjudge._record.checkpoints import LONGEST, Checkpoint, Written, is_cut_short, read_all
 from adjudge._record.filelock import locked_for_append
 from adjudge._record.keptfile import write_all
+from adjudge._record.lines import closing
 from adjudge._record.results import VerifyResult
 from adjudge._record.signing import Key, Signer
 from adjudge._record.verification import Paths, checked
@@ -75,10 +76,10 @@ def _earlier(output: str | os.PathLike[str], signer: Signer) -> list[Written]:
 def _append(output: Path, line: bytes) -> None:
     with locked_for_append(output) as file:
         end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(end - 1)
-            if file.read(1) != b"\n":
-                line = b"\n" + line
+        file.seek(max(0, end - LONGEST))
+        last = file.read().rpartition(b"\n")[2]
+        if last:
+            line = (closing(last) if is_cut_short(last) else b"\n") + line
         try:
             write_all(file.fileno(), line)
         except OSError as error:
