@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties.trying import FACTOR
+from properties.trying import examples
 
 from adjudge import PolicyCompileError, Principal, ToolMetadata, Verdict
 from adjudge.analysis import load_policy_tests, read_policy_tests
@@ -311,7 +311,7 @@ def paths(value, path=()):
         yield from paths(inner, (*path, key))
 
 
-@settings(max_examples=200 * FACTOR)
+@settings(max_examples=examples(200))
 @given(st.sampled_from([path for path in paths(FULL) if path]), STRANGE, st.booleans())
 def test_nonsense_is_refused_or_read_and_never_breaks_the_reader(path, value, as_text):
     """Whatever stands anywhere in a file of cases, the answer is cases or a list of problems."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import layered, policies
-from properties.trying import FACTOR
+from properties.trying import examples
 
 from adjudge import Decision, PolicyLayer, Verdict, compile_policy
 from adjudge.analysis import (
@@ -134,7 +134,7 @@ def test_layers_and_python_rules_have_the_names_of_decisions():
     assert [(), ("0",)] == [rule.decided for rule in coverage.rules]
 
 
-@settings(max_examples=60 * FACTOR)
+@settings(max_examples=examples(60))
 @given(policies(most=4), st.lists(requests(), min_size=1, max_size=4))
 def test_a_rule_that_decided_was_seen_to_hold(policy, asked):
     """Whatever decided by several tests that must all hold, each of them was seen true."""
@@ -154,7 +154,7 @@ def is_inner(condition):
     return condition.text.startswith(tuple(f"{word}:" for word in OPERATORS))
 
 
-@settings(max_examples=30 * FACTOR)
+@settings(max_examples=examples(30))
 @given(layered(), st.lists(requests(), min_size=1, max_size=4))
 def test_no_layered_policy_breaks_the_measuring(policy, asked):
     """Whatever is asked of whatever layers, there is an answer."""

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import layered, policy_dicts
+from properties.trying import examples
 
 from adjudge import PolicyCompileError, PolicyLayer, Verdict, allow, compile_policy, deny, evaluate
 from adjudge.analysis import diff
@@ -291,7 +292,7 @@ def test_progress_is_told_for_each_tool():
 several = st.lists(requests(), min_size=25, max_size=25)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(policy_dicts(), st.integers(0, 10**6), several)
 def test_every_witness_differs_and_a_proof_holds(policy, seed, calls):
     """Each witness is decided differently by the engine; what is proved equal is equal."""
@@ -310,7 +311,7 @@ def test_every_witness_differs_and_a_proof_holds(policy, seed, calls):
             assert () == differing(evaluate(old, call), evaluate(new, call))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(layered(), layered())
 def test_layered_witnesses_differ_as_well(one, other):
     """So it is for layers, under every combiner."""

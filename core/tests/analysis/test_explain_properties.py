@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 from properties.calls import _request
 from properties.policies import Layers, Policy, layered, policies
-from properties.trying import view
+from properties.trying import examples, view
 
 from adjudge._types import ActionRequest
 from adjudge.analysis import ConditionAnswer, Explanation, RuleAnswer, explain
 from adjudge.policy import LayeredPolicyBundle, PolicyBundle, evaluate
 
-FACTOR = 10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1
 CALLS = 10
 seeds = st.integers(0, 100_000)
 
@@ -69,7 +67,7 @@ def assert_told_as_decided(
                 assert_adds_up(reading)
 
 
-@settings(max_examples=60 * FACTOR)
+@settings(max_examples=examples(60))
 @given(policies(), seeds)
 def test_one_policy_is_explained_as_it_decides(policy: Policy, seed: int) -> None:
     """The verdict, the rules named, and the answer of each rule are those of the engine."""
@@ -96,7 +94,7 @@ def test_one_policy_is_explained_as_it_decides(policy: Policy, seed: int) -> Non
             assert len(errors) == len(marked)
 
 
-@settings(max_examples=30 * FACTOR)
+@settings(max_examples=examples(30))
 @given(layered(), seeds)
 def test_layers_are_explained_as_they_decide(layers: Layers, seed: int) -> None:
     """So it is for each layer, under every combiner."""

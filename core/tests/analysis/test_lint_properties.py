@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from properties.calls import _request
 from properties.matches import leaves, matches
 from properties.policies import VERDICTS, Layers, Policy, layered, policies
+from properties.trying import examples
 
 from adjudge._types import ActionRequest
 from adjudge.analysis import lint
@@ -24,7 +24,6 @@ from adjudge.policy._match import Reading, compile_match
 from adjudge.policy._model import Match
 from adjudge.policy._reading.source import read_policy
 
-FACTOR = 10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1
 NEVER_DECIDES = ("shadowed", "unreachable")
 CALLS = 60
 
@@ -58,7 +57,7 @@ def conjunctions(draw: st.DrawFn) -> Any:
     return {"all_of": drawn}
 
 
-@settings(max_examples=200 * FACTOR)
+@settings(max_examples=examples(200))
 @given(conjunctions() | matches(), st.booleans(), seeds)
 def test_an_answer_that_is_refuted_is_never_given(match: Any, permitting: bool, seed: int) -> None:
     """Clauses 6 to 13: what is proved impossible of a match, its engine never answers."""
@@ -77,7 +76,7 @@ def test_an_answer_that_is_refuted_is_never_given(match: Any, permitting: bool, 
         assert [] == [mask for mask in refuted if mask & given_answer]
 
 
-@settings(max_examples=200 * FACTOR)
+@settings(max_examples=examples(200))
 @given(conjunctions(), conjunctions(), st.booleans(), st.booleans(), seeds)
 def test_a_match_that_is_implied_is_met(
     one: Any, other: Any, narrower_permits: bool, wider_permits: bool, seed: int
@@ -115,7 +114,7 @@ def crowded(draw: st.DrawFn) -> Policy:
     return Policy({**drawn.source, "rules": rules}, drawn.coded)
 
 
-@settings(max_examples=150 * FACTOR)
+@settings(max_examples=examples(150))
 @given(crowded(), seeds)
 def test_a_rule_that_never_decides_does_not(policy: Policy, seed: int) -> None:
     """Clauses 14, 15 and 19: also after a rewrite, beside errors and beside Python rules."""
@@ -128,7 +127,7 @@ def test_a_rule_that_never_decides_does_not(policy: Policy, seed: int) -> None:
         assert set() == silent & set(evaluate(bundle, call).matched_rules)
 
 
-@settings(max_examples=80 * FACTOR)
+@settings(max_examples=examples(80))
 @given(st.lists(crowded(), min_size=1, max_size=3), seeds)
 def test_in_layers_it_does_not_either(policies: list[Policy], seed: int) -> None:
     """Clause 20: whatever the other layers rewrite."""
@@ -140,7 +139,7 @@ def test_in_layers_it_does_not_either(policies: list[Policy], seed: int) -> None
         assert set() == silent & set(evaluate(bundle, call).matched_rules)
 
 
-@settings(max_examples=100 * FACTOR)
+@settings(max_examples=examples(100))
 @given(policies() | layered())
 def test_lint_raises_nothing_and_changes_nothing(policy: Policy | Layers) -> None:
     """Any policy that compiles can be linted, with the same findings each time."""

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import layered, policies
-from properties.trying import FACTOR
+from properties.trying import examples
 
 from adjudge import Decision, PolicyCompileError, PolicyLayer, compile_policy, evaluate
 from adjudge.analysis import (
@@ -165,7 +165,7 @@ def test_what_a_rule_does_is_changed_too():
     assert ("approvers_dropped", "anybody may approve, not only ana") == asking[-1]
 
 
-@settings(max_examples=60 * FACTOR)
+@settings(max_examples=examples(60))
 @given(policies(most=4))
 def test_every_kind_is_known_and_every_change_is_one(policy):
     """A mutant differs from the policy, and is of a kind that is explained."""
@@ -293,7 +293,7 @@ def test_progress_is_told_of_every_mutant():
     assert [(done, count) for done in range(1, count + 1)] == told
 
 
-@settings(max_examples=12 * FACTOR)
+@settings(max_examples=examples(12))
 @given(policies(most=3) | layered(), st.lists(requests(), min_size=1, max_size=3))
 def test_a_survivor_is_one(policy, asked):
     """No case fails on it, its call is decided otherwise, and whoever is killed is told by whom."""
@@ -315,7 +315,7 @@ def test_a_survivor_is_one(policy, asked):
             assert result.before != result.after
 
 
-@settings(max_examples=25 * FACTOR)
+@settings(max_examples=examples(25))
 @given(policies(most=3), st.lists(requests(), min_size=1, max_size=3))
 def test_who_notices_does_not_depend_on_how_little_is_compiled(policy, asked):
     """A mutant is noticed exactly if the cases fail on the whole changed policy."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from properties.calls import requests
 from properties.policies import layered, policies
-from properties.trying import FACTOR
+from properties.trying import examples
 
 from adjudge import Decision, PolicyCompileError, PolicyLayer, compile_policy, evaluate
 from adjudge.analysis import (
@@ -182,7 +182,7 @@ def test_python_rules_and_layers_are_tested_by_the_names_that_decisions_give():
     assert run_policy_tests(policy, read_policy_tests({"adjudge_tests": 1, "cases": cases})).passed
 
 
-@settings(max_examples=40 * FACTOR)
+@settings(max_examples=examples(40))
 @given(policies(most=4) | layered(), requests())
 def test_a_case_that_expects_what_is_decided_passes(policy, request):
     """Whatever a policy decides about a call, the case that says so passes, and no other does."""

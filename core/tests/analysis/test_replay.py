@@ -10,6 +10,7 @@ from analysis.recording import ALL, OPEN, arguments, record, rules, says_little
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.policies import policy_dicts
+from properties.trying import examples
 
 from adjudge import (
     ApprovalDecision,
@@ -400,7 +401,7 @@ def test_progress_is_told_until_the_end(tmp_path):
 calls = st.lists(st.tuples(st.sampled_from(["read", "write"]), arguments()), max_size=6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(policy_dicts(), calls)
 def test_any_policy_is_replayed_on_its_own_log_without_a_change(tmp_path_factory, policy, made):
     """What can be told of a call under the policy that judged it is what was recorded."""

@@ -11,6 +11,7 @@ import pytest
 from analysis.recording import ALL, OPEN, arguments, record, rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties.trying import examples
 
 from adjudge import Principal, Verdict, compile_policy, evaluate
 from adjudge._values import canonical_json
@@ -314,7 +315,7 @@ def test_what_is_written_reads_back_to_the_same_policy(log, value):
 calls = st.lists(st.tuples(st.sampled_from(["pay", "find", "update"]), arguments()), max_size=8)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(calls, arguments())
 def test_any_log_is_reproduced_and_nothing_else_is_let_through(tmp_path_factory, made, other):
     """At level exact the calls that are let through are those that were, whatever they were."""

@@ -8,6 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
 from properties.policies import layered, policy_dicts
+from properties.trying import examples
 
 from adjudge import Verdict, compile_policy, evaluate
 from adjudge._values import EMPTY, FrozenDict, OpaqueValue, canonical_json
@@ -57,14 +58,14 @@ def assert_told_truly(policy, calls, names, *, unsaid):
                 assert final(call, decided) == final(call, told)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(policy_dicts(), several, some_names, st.booleans())
 def test_what_is_told_of_a_call_holds_whatever_was_not_recorded(policy, calls, names, unsaid):
     """Redacted arguments, and all that events do not carry."""
     assert_told_truly(compile_policy(policy), calls, names, unsaid=unsaid)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(layered("strict_overrides_loose").filter(without_python_rules), several, some_names)
 def test_so_it_is_for_layers(layers, calls, names):
     """Clause 20: defaults and floors of every layer included."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from differential.explain import explain
@@ -11,10 +10,11 @@ from differential.outcomes import SeedPolicy
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from properties.calls import requests
+from properties.trying import examples
 
 from adjudge._types import ActionRequest, ToolMetadata
 
-POLICIES = 1000 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
+POLICIES = examples(1000)
 
 
 def as_the_seed_has_it(request: ActionRequest) -> ActionRequest:

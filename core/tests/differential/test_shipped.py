@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import lynx.policy as lynx_policy
@@ -13,11 +12,12 @@ from differential.outcomes import SeedPolicy
 from differential.shipped import calls_for, download, shipped_policies
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from properties.trying import examples
 
 from adjudge.errors import PolicyCompileError
 from adjudge.policy import compile_policy
 
-CALLS = 400 * (10 if os.environ.get("ADJUDGE_PROFILE") == "deep" else 1)
+CALLS = examples(400)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import math
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from properties.trying import examples
 
 from adjudge.errors import PolicyCompileError
 from adjudge.policy._model import PolicySource
@@ -113,14 +114,14 @@ def is_answer(found):
 
 
 @given(policies | st.dictionaries(keys, trees))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_mapping_gives_a_policy_or_problems(source):
     """No nested data makes the reader raise anything but PolicyCompileError."""
     assert is_answer(outcome(source))
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example('{"rules": [}')
 @example("\x85")
 def test_a_text_gives_a_policy_or_problems(text):
@@ -138,7 +139,7 @@ def test_a_text_gives_a_policy_or_problems(text):
         max_size=25,
     ).map("".join)
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @example("? ? ?")
 @example("*a : 1")
 @example("- &a\n- *a")
@@ -160,7 +161,7 @@ def is_plain(value):
 
 
 @given(policies.filter(is_plain))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_dict_and_its_json_are_read_alike(source):
     """A dict and the JSON that says the same are both taken or both refused."""
     from_dict, from_json = outcome(source), outcome(json.dumps(source), format="json")

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.callbacks.manager import BaseRunManager
 from langchain_core.tools import BaseTool, Tool
 from pydantic import VERSION, AliasChoices, AliasPath, BaseModel, ValidationError
 from pydantic.v1 import BaseModel as BaseModelV1
@@ -30,32 +28,29 @@ from adjudge.integration import (
     thaw,
 )
 from adjudge_langchain._rewritten import hides, took
+from adjudge_langchain._shown import visible
 
 __all__ = [
     "INVALID",
     "ONLY",
-    "OWN",
     "CallArguments",
+    "Kept",
     "Unread",
     "check_unforged",
     "fields_of",
     "is_closed",
-    "is_own",
     "read_values",
     "validation_text",
-    "visible",
 ]
 
 ONLY = "__arg1"
 """The name under which a model knows the one argument of a `Tool` without a schema."""
-OWN = ("run_manager", "callbacks")
-"""The names under which LangChain hands a body objects of its own."""
 INVALID = (ValidationError, ValidationErrorV1)
 _TAKES_NAMES = tuple(map(int, VERSION.split(".")[:2])) >= (2, 11)
 
 
-class _Kept(NamedTuple):
-    """Values that were judged, and how their projection looked then."""
+class Kept(NamedTuple):
+    """Values that were judged, and how their projection looked then, in canonical form."""
 
     values: dict[str, Any]
     seen: str
@@ -94,7 +89,8 @@ class CallArguments:
         self._injected = injected
         self._began = False
         self._judged = FrozenDict()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, Kept] = {}
+        self._latest: tuple[FrozenDict, Kept] | None = None
 
     def validate(self, args: FrozenDict) -> Admitted:
         """Project the values of the call, later those of a rewriting.
@@ -111,12 +107,16 @@ class CallArguments:
         self._judged = admitted.args
         return Admitted(admitted.args, self._given())
 
-    def values_of(self, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    def values_of(self, args: Mapping[str, Any]) -> Kept | None:
         """Give the values behind judged arguments; None where they have changed since."""
-        kept = self._kept.get(canonical_json(args))
-        if kept is None:
+        latest = self._latest
+        if latest is not None and latest[0] is args:  # it is frozen
+            kept: Kept | None = latest[1]
+        else:
+            kept = self._kept.get(canonical_json(args))
+        if kept is None or canonical_json(project_object(kept.values)) != kept.seen:
             return None
-        return kept.values if canonical_json(project_object(kept.values)) == kept.seen else None
+        return kept
 
     def _keep(self, values: dict[str, Any], *, rewritten: bool = False) -> Admitted:
         projected = project_object(values)
@@ -131,7 +131,10 @@ class CallArguments:
             # The body's own default counts before the schema's, which is for bodies elsewhere.
             own = {n: each for n, each in self._unread.defaults.items() if n not in projected}
             judged = project_object({**judged, **own})
-        self._kept[canonical_json(judged)] = _Kept(values, canonical_json(projected))
+        text = canonical_json(judged)
+        kept = Kept(values, text if judged is projected else canonical_json(projected))
+        self._kept[text] = kept
+        self._latest = (judged, kept)
         return Admitted(judged)
 
     def _given(self) -> frozenset[str]:
@@ -292,24 +295,6 @@ def _canonical(values: Mapping[str, Any]) -> str | None:
         return canonical_json(project_object(values))
     except ArgumentsRefused:
         return None
-
-
-def visible(tool: BaseTool, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the values that the model sends, without what is injected."""
-    # What a callback is shown as `inputs`; LangChain has no public word for what it injects. A test
-    # fails if it moves.
-    shown: dict[str, Any] = tool._filter_injected_args(dict(values))
-    # It leaves out its own two names as well, also where a model sends values under them.
-    return {
-        name: value
-        for name, value in values.items()
-        if name in shown or (name in OWN and not is_own(value))
-    }
-
-
-def is_own(value: object) -> bool:
-    """Whether a value is LangChain's own object, handed to a body beside its arguments."""
-    return isinstance(value, BaseRunManager | BaseCallbackManager)
 
 
 def fields_of(tool: BaseTool) -> Mapping[str, Any]:

@@ -18,7 +18,8 @@ from pydantic.v1 import BaseModel as BaseModelV1
 
 from adjudge import ArgumentsRefused
 from adjudge.integration import EMPTY, project
-from adjudge_langchain._arguments import ONLY, Unread, fields_of, visible
+from adjudge_langchain._arguments import ONLY, Unread, fields_of
+from adjudge_langchain._shown import visible
 
 __all__ = ["body_of", "first_name", "names_of", "sent_to", "takes_one", "unread_values"]
 

@@ -18,7 +18,6 @@ from adjudge.integration import (
     InvalidArguments,
     ProposedCall,
     Replay,
-    canonical_json,
     denied_text,
     ledger_key,
     project_object,
@@ -81,17 +80,22 @@ class Call:
     unread: Unread | None = None
     place: Place | None = field(init=False)
     sent: Mapping[str, Any] = field(init=False)
-    key: str = field(init=False)
-    """What names the call, the same in every process that sees it again."""
     arguments: CallArguments = field(init=False)
     _number: int = field(init=False, default=1)
+    _known_key: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.place = place_of(self.frame.config) if self.binding.guard.pauses else None
         self.sent = projected(self.frame.sent)
-        self.key = self._key()
 
-    def _key(self) -> str:
+    @property
+    def key(self) -> str:
+        """What names the call, the same in every process that sees it again."""
+        if self._known_key is None:
+            self._known_key = self._named()
+        return self._known_key
+
+    def _named(self) -> str:
         place = self.place
         task = (self.frame.config.get("configurable") or {}).get("checkpoint_ns")
         try:
@@ -137,7 +141,8 @@ class Call:
         """Number the attempt, where repeats can be told from new calls."""
         if self.frame.call_id is None:
             return 1
-        return attempt_of(run, self.key, self.attempts.number(self.key))
+        number = self.attempts.number(self.key) if self.attempts else 1
+        return number if run is None else attempt_of(run, self.key, number)
 
     def carry_on(self, run: GovernedRun) -> None:
         """Wait on if the call waits for a person; take up the answer if there is one."""
@@ -155,19 +160,22 @@ class Call:
             raise _Stopped(f"the arguments do not fit the tool: {error}") from None
         if final is None:
             raise _Stopped("the arguments changed after they were judged")
-        self.frame.passing = canonical_json(project_object(final)) if passing else None
-        named = {name: value for name, value in final.items() if name not in self.positions}
-        positional = tuple(final[name] for name in self.positions if name in final)
+        self.frame.passing = final.seen if passing else None
+        values = final.values
+        named = {name: value for name, value in values.items() if name not in self.positions}
+        positional = tuple(values[name] for name in self.positions if name in values)
         try:
             yield Passed(positional, {**named, **self.injected, **self.own})
         except GraphInterrupt:
             raise
         except Exception:
-            self.attempts.failed(self.key, self._number)
+            if self.frame.call_id is not None:  # else nobody could tell it from a new call
+                self.attempts.failed(self.key, self._number)
             raise
         finally:
             self.frame.passing = None
-        self.attempts.ended(self.key)
+        if self.attempts:
+            self.attempts.ended(self.key)
 
     def answer(self, call: GovernedCall) -> Any:
         """Give what LangChain gets: the body's own result, or the guard's text in its shape."""

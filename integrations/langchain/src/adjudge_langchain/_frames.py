@@ -61,6 +61,10 @@ class Attempts:
         """Give itself: a repeat is one whichever copy makes it."""
         return self
 
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._failed)
+
     def number(self, key: str) -> int:
         """Give the number of the attempt that is about to be made, from 1."""
         with self._lock:

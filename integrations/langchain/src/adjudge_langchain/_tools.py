@@ -23,12 +23,9 @@ from adjudge import ArgumentsRefused, GovernedCall, GovernError
 from adjudge.integration import canonical_json, project_object
 from adjudge_langchain._arguments import (
     INVALID,
-    OWN,
     Unread,
     check_unforged,
     is_closed,
-    is_own,
-    visible,
 )
 from adjudge_langchain._binding import Binding, check_same, refuse_to_pickle
 from adjudge_langchain._bodies import (
@@ -48,6 +45,7 @@ from adjudge_langchain._calls import (
     tool_message,
 )
 from adjudge_langchain._frames import FRAME, Attempts, Frame
+from adjudge_langchain._shown import OWN, SHOWN, Shown, is_own, visible
 
 __all__ = ["Copies", "binding_of", "call_of", "governed_tool"]
 
@@ -195,6 +193,7 @@ def _governed_class(base: type[T], binding: Binding) -> type[T]:
         Governed._arun = _arun
 
     setattr(Governed, _DOOR, door)
+    setattr(Governed, SHOWN, Shown.where_kept(base))
     Governed.__name__, Governed.__qualname__ = base.__name__, base.__qualname__
     Governed.__module__ = base.__module__
     return Governed

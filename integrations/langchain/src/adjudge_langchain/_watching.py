@@ -24,7 +24,6 @@ from adjudge.integration import Admitted, Effective, FrozenDict, InvalidArgument
 from adjudge_langchain._arguments import (
     INVALID,
     ONLY,
-    OWN,
     CallArguments,
     Unread,
     check_unforged,
@@ -32,7 +31,6 @@ from adjudge_langchain._arguments import (
     is_closed,
     read_values,
     validation_text,
-    visible,
 )
 from adjudge_langchain._bodies import (
     body_of,
@@ -41,6 +39,7 @@ from adjudge_langchain._bodies import (
     sent_to,
     unread_values,
 )
+from adjudge_langchain._shown import OWN, visible
 
 __all__ = ["KnownTool", "Reading", "Running", "Watched", "known_tools"]
 

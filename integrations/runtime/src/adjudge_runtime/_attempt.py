@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge import LedgerError, PendingApproval, RecordError, ToolSet
+from adjudge.integration import GovernedRun
 from adjudge_runtime._budgets import Meter, described_budget, is_unbounded
 from adjudge_runtime._calls import GovernedCalls
 from adjudge_runtime._compressors import Compressor
@@ -33,7 +34,7 @@ def name_of(agent: object) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Attempt:
     """All that one attempt at a run of an agent needs."""
 
@@ -50,12 +51,14 @@ class Attempt:
 
     async def carry_out(self) -> RunResult:
         """Go on with the run from where its journal ends."""
-        self._forget_what_was_told()
+        if self.desk.run is not None:
+            self._forget_what_was_told(self.desk.run)
         loop = self._loop()
         if self.journal.past.lost is not None:
             loop.meter.add(self.journal.past.lost)
         try:
-            await self._begin(loop)
+            if self.desk.records or self.journal.keeps:
+                await self._begin(loop)
             if self.journal.past.is_finished:
                 answer = self._answer_again(loop.meter, self.journal.past)
             else:
@@ -67,14 +70,12 @@ class Attempt:
         except BaseException as error:
             await self._end("run.cancelled", {"reason": f"interrupted by {said(error)}"})
             raise
-        await self._end("run.succeeded", self._answered(answer, loop.meter))
+        if self.desk.records:
+            await self._end("run.succeeded", self._answered(answer, loop.meter))
         return self._result(loop.meter, final_answer=answer)
 
-    def _forget_what_was_told(self) -> None:
+    def _forget_what_was_told(self, run: GovernedRun) -> None:
         """Leave out what waited for steps that are done, so that a later call may have its id."""
-        run = self.desk.run
-        if run is None:
-            return
         steps = self.journal.past.steps
         done = {
             pending

@@ -13,12 +13,13 @@ from dataclasses import fields
 from typing import Any, TypeAlias
 
 from adjudge import DuplicateRecord, RunStore
+from adjudge.integration import FrozenDict
 from adjudge_runtime._answers import Answer, storable
 from adjudge_runtime._keys import idempotency_key
-from adjudge_runtime._making import frozen_if_plain, recorded
+from adjudge_runtime._making import are_plain, recorded
 from adjudge_runtime._past import JournalError, Past, PastStep, read_past
 from adjudge_runtime._stops import Halt, Stop, said
-from adjudge_runtime._values import AgentAction, FinalAnswer, ToolCall, ToolCalls, Usage
+from adjudge_runtime._values import AgentAction, FinalAnswer, ToolCall, Usage
 
 __all__ = ["Journal", "NoJournal", "check_run_id", "open_journal", "open_nested"]
 
@@ -103,13 +104,17 @@ class Journal:
             await self._append("run.resumed", {"records": past.records, **body})
 
     def decide(self, step: int, action: AgentAction) -> Writing:
-        """Put down what the agent chose, before any of it runs; the loop has frozen its values."""
-        usage = None if action.usage is None else _told(action.usage)
+        """Put down what the agent chose, before any of it runs; the loop has frozen arguments."""
         body = {"step": step, **_described(action)}
-        if usage is not None:
-            body["usage"] = usage
-        frozen = (action.args if isinstance(action, ToolCall) else None, usage)
-        return self._append("model.output", body, frozen=frozen)
+        foreign: tuple[object, ...] | None = None
+        if isinstance(action, ToolCall):
+            args = () if type(action.args) is FrozenDict else (action.args,)
+            foreign = (action.tool, action.call_id, *args)
+        if action.usage is not None:
+            body["usage"] = usage = _told(action.usage)
+            if not are_plain(usage.values()):
+                foreign = None
+        return self._append("model.output", body, foreign=foreign)
 
     def lose(self, step: int, usage: Usage) -> Writing:
         """Put down what a model call used that came to nothing."""
@@ -117,11 +122,14 @@ class Journal:
 
     def intend(self, step: int, index: int, call: ToolCall, key: str) -> Writing:
         """Put down that a body is about to start; only who has done this may start it."""
-        body = {"step": step, "call": index, "tool": call.tool, "call_id": call.call_id}
-        return self._append("action.intent", body, key)
+        tool, call_id = call.tool, call.call_id
+        body = {"step": step, "call": index, "tool": tool, "call_id": call_id}
+        return self._append("action.intent", body, key, foreign=(tool, call_id))
 
     def keep(self, step: int, index: int, tool: str, answer: Answer, *, uncertain: bool) -> Writing:
         """Put down what came of a call; `uncertain` says that its body may have run before."""
+        error = None if answer.error is None else storable(answer.error)
+        message, code, lasted = answer.message, answer.code, round(answer.duration_ms, 3)
         body = {
             "step": step,
             "call": index,
@@ -129,18 +137,20 @@ class Journal:
             "verdict": answer.verdict,
             "outcome": answer.outcome,
             "ok": answer.ok,
-            "error": None if answer.error is None else storable(answer.error),
-            "code": answer.code,
-            "duration_ms": round(answer.duration_ms, 3),
-            "message": answer.message,
+            "error": error,
+            "code": code,
+            "duration_ms": lasted,
+            "message": message,
         }
+        foreign: tuple[object, ...] | None = (tool, message, lasted, code, error)
         if uncertain:
             body["uncertain_retry"] = True
         if answer.usage is not None:
             body["usage"] = _told(answer.usage)
+            foreign = None
         if answer.denials:
             body["denials"] = answer.denials
-        return self._append("action.result", body)
+        return self._append("action.result", body, foreign=foreign)
 
     def leave(self, step: int, index: int, pending: str) -> Writing:
         """Put down that a call waits for a person."""
@@ -159,9 +169,14 @@ class Journal:
         return await open_nested(self._store, self._run_id, name, self._halt)
 
     async def _append(
-        self, kind: str, body: Mapping[str, Any], key: str = "", *, frozen: tuple[object, ...] = ()
+        self,
+        kind: str,
+        body: Mapping[str, Any],
+        key: str = "",
+        *,
+        foreign: tuple[object, ...] | None = None,
     ) -> None:
-        """Put down a record with the next number; `frozen` is as in `recorded`."""
+        """Put down a record with the next number; `foreign` is as in `recorded`."""
         # `async with` would make two coroutines more for each record.
         lock = self._lock
         await lock.acquire()
@@ -169,7 +184,7 @@ class Journal:
             if self._halt.stop is not None:
                 raise self._halt.stop
             try:
-                record = recorded((self._run_id, self._next), kind, key, body, frozen=frozen)
+                record = recorded((self._run_id, self._next), kind, key, body, foreign=foreign)
             except (TypeError, ValueError) as error:
                 raise Stop("agent_failed", f"the journal cannot keep {kind}: {error}") from error
             try:
@@ -228,20 +243,17 @@ async def _opened(store: RunStore, run_id: str, halt: Halt) -> Journal:
 
 
 def _described(action: AgentAction) -> dict[str, Any]:
-    body: dict[str, Any]
+    if isinstance(action, ToolCall):
+        return {"type": "tool_call", **_call(action)}
     if isinstance(action, FinalAnswer):
-        body = {"type": "final_answer", "text": action.text}
-    elif isinstance(action, ToolCalls):
-        calls = [_call(each) for each in action.calls]
-        body = {"type": "tool_calls", "calls": calls, "text": action.text}
-    else:
-        body = {"type": "tool_call", **_call(action)}
-    return body
+        return {"type": "final_answer", "text": action.text}
+    calls = [_call(each) for each in action.calls]
+    return {"type": "tool_calls", "calls": calls, "text": action.text}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
     return {"tool": call.tool, "args": call.args, "call_id": call.call_id}
 
 
-def _told(usage: Usage) -> Mapping[str, Any]:
-    return frozen_if_plain({name: getattr(usage, name) for name in _USAGE})
+def _told(usage: Usage) -> FrozenDict:
+    return FrozenDict({name: getattr(usage, name) for name in _USAGE})

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
-from math import isfinite
 from typing import Any
 
 from adjudge import AdjudgeError
 from adjudge.integration import canonical_json, parse_arguments
+from adjudge_runtime._making import are_plain
 
 __all__ = ["idempotency_key"]
-
-_SMALL = 2**63
 
 
 def idempotency_key(
@@ -34,35 +32,27 @@ def idempotency_key(
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
-def _plain_text(run_id: object, step: object, tool: object, args: object, index: int) -> str | None:
+def _plain_text(run_id: str, step: int, tool: str, args: object, index: int) -> str | None:
     """Write the canonical text where nothing needs a tag or a look, as nearly nothing does."""
-    if not isinstance(args, dict):
+    if not isinstance(args, dict) or not are_plain((run_id, step, tool, index, *args.values())):
         return None
-    members: dict[str, str | None] = {}
-    for name, value in args.items():
+    for name in args:
         if type(name) is not str or not name.isascii() or name[:1] == "$":
             return None
-        members[name] = _written(value)
-    texts = [_written(run_id), _written(step), _written(tool), *members.values()]
-    if None in texts:
-        return None
-    ordered = sorted(members) if len(members) > 1 else members
-    named = ",".join([f"{encode_basestring_ascii(name)}:{members[name]}" for name in ordered])
-    last = f",{_written(index)}" if index else ""
-    return f"[{texts[0]},{texts[1]},{texts[2]},{{{named}}}{last}]"
+    members = [f"{encode_basestring_ascii(name)}:{_written(args[name])}" for name in sorted(args)]
+    named = [_written(run_id), _written(step), _written(tool), "{" + ",".join(members) + "}"]
+    if index:
+        named.append(_written(index))
+    return "[" + ",".join(named) + "]"
 
 
-def _written(value: Any) -> str | None:
+def _written(value: object) -> str:
     kind = type(value)
     if kind is str:
-        return encode_basestring_ascii(value) if value.isascii() else None
-    if kind is int:
-        return repr(value) if -_SMALL < value < _SMALL else None
-    if kind is bool:
-        return "true" if value else "false"
-    if kind is float:
-        return repr(value) if isfinite(value) else None
-    return "null" if value is None else None
+        return encode_basestring_ascii(value)  # type: ignore[arg-type]
+    if kind is int or kind is float:
+        return repr(value)
+    return "null" if value is None else "true" if value else "false"
 
 
 def _read(args: Mapping[str, Any] | str) -> Mapping[str, Any] | str:

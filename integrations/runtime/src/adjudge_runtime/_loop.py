@@ -95,7 +95,8 @@ class Loop:
                 if action.usage is not None:
                     meter.add(action.usage)
             if isinstance(action, FinalAnswer):
-                await journal.finish(step, action.text)
+                if journal.keeps:
+                    await journal.finish(step, action.text)
                 return action.text
             if past is None and type(action) is ToolCall:
                 # What nearly every step is: nothing lies beside it or behind it.

@@ -7,7 +7,7 @@ that value. What is made so was checked before, or is the loop's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, make_dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -17,7 +17,7 @@ from adjudge import StepRecord
 from adjudge.integration import FrozenDict
 from adjudge_runtime._values import Message, ToolCall, Usage
 
-__all__ = ["frozen_if_plain", "proposed", "recorded", "said_by_agent", "told_by_tool"]
+__all__ = ["are_plain", "proposed", "recorded", "said_by_agent", "told_by_tool"]
 
 _SMALL = 2**63
 
@@ -61,43 +61,40 @@ def recorded(
     key: str,
     body: Mapping[str, Any],
     *,
-    frozen: tuple[object, ...] = (),
+    foreign: tuple[object, ...] | None = None,
 ) -> StepRecord:
     """Give the record of a step at a place of a journal, of now.
 
-    Kind and key are the journal's own. `frozen` are those of the body's values that are frozen.
-    Raises `TypeError` or `ValueError` for a run or a body that no record can have.
+    Kind and key are the journal's own. `foreign` are those of the body's values that somebody else
+    made, where all others are the journal's own or frozen; None says nothing of any. Raises
+    `TypeError` or `ValueError` for a run or a body that no record can have.
     """
     run_id, seq = place
     now = datetime.now(UTC)
-    if not (run_id and run_id.isascii() and run_id.isprintable() and _is_plain(body, frozen)):
+    if foreign is None or not are_plain(foreign) or not _is_plain_run(run_id):
         return StepRecord(run_id, seq, kind, key, body, now)
     record: StepRecord = _OpenRecord(run_id, seq, kind, key, FrozenDict(body), now)
     record.__class__ = StepRecord
     return record
 
 
-def frozen_if_plain(body: dict[str, Any]) -> Mapping[str, Any]:
-    """Freeze an object with names of our own where that changes no value of it."""
-    return FrozenDict(body) if _is_plain(body, ()) else body
-
-
-def _is_plain(body: Mapping[str, Any], frozen: tuple[object, ...]) -> bool:
-    """Whether freezing an object with names of our own would change, and refuse, nothing of it."""
-    for value in body.values():
+def are_plain(values: Iterable[object]) -> bool:
+    """Whether freezing would change, and refuse, none of these values."""
+    for value in values:
         kind = type(value)
         if kind is str:
-            if not value.isascii():
-                return False
-        elif kind is float:
-            if not isfinite(value):
+            if not value.isascii():  # type: ignore[attr-defined]
                 return False
         elif kind is int:
-            if not -_SMALL < value < _SMALL:
+            if not -_SMALL < value < _SMALL:  # type: ignore[operator]
                 return False
-        elif kind is FrozenDict:
-            if not any(value is each for each in frozen):
+        elif kind is float:
+            if not isfinite(value):  # type: ignore[arg-type]
                 return False
         elif kind is not bool and value is not None:
             return False
     return True
+
+
+def _is_plain_run(run_id: str) -> bool:
+    return run_id != "" and run_id.isascii() and run_id.isprintable()

@@ -101,16 +101,19 @@ async def run_agent(
         if guard is None
         else _ready(guard, policy, given)
     )
-    if guard.pauses:
+    pauses = guard.pauses
+    if pauses:
         _check_pausing(guard, store)
-    if answers is not None and not guard.pauses:
+    if answers is not None and not pauses:
         raise ValueError(
             "There are answers, but no run that pauses; give on_approval=pause_approval(ledger)."
         )
     halt = Halt()
     try:
-        journal = await _journal_of(store, run_id, task, halt)
-        run = await _governed_run(guard, journal, answers)
+        journal: Journal | NoJournal = NoJournal()
+        if store is not None and run_id is not None:
+            journal = await _journal_of(store, run_id, task, halt)
+        run = await _governed_run(guard, journal, answers) if pauses else None
     except Stop as stop:
         return RunResult(guard.correlation_id, guard.policy.id, error=stop.error, code=stop.code)
     desk = Desk(
@@ -222,12 +225,8 @@ def _check_pausing(guard: ToolGuard, store: RunStore | None) -> None:
     warn_unless_durable(guard.ledger)
 
 
-async def _journal_of(
-    store: RunStore | None, run_id: str | None, task: str, halt: Halt
-) -> Journal | NoJournal:
+async def _journal_of(store: RunStore, run_id: str, task: str, halt: Halt) -> Journal:
     """Give the journal of a run, and hold the run to the task that it was begun with."""
-    if store is None or run_id is None:
-        return NoJournal()
     journal = await open_journal(store, run_id, halt)
     past = journal.past
     if past.records and past.task != task:
@@ -240,10 +239,8 @@ async def _journal_of(
 
 async def _governed_run(
     guard: ToolGuard, journal: Journal | NoJournal, answers: Answers | None
-) -> GovernedRun | None:
+) -> GovernedRun:
     """Give the run under which the ledger keeps what waits, opened again where there is one."""
-    if not guard.pauses:
-        return None
     past = journal.past
     if past.ledger_run is not None and not past.is_finished:
         try:
