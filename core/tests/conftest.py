@@ -12,6 +12,7 @@ import gc
 import itertools
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,26 @@ class Interrupt(KeyboardInterrupt):
     """What a signal handler raised: Ctrl-C, or an alarm."""
 
 
+# What they do to the exception that is being handled cannot be done by halves; a NOP is where a
+# `try` stands.
+_HANDLING = frozenset(
+    {
+        "NOP",
+        *("PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "COPY", "WITH_EXCEPT_START"),
+        *("CALL_INTRINSIC_1", "CLEANUP_THROW", "END_ASYNC_FOR", "CHECK_EXC_MATCH"),
+    }
+)
+
+
 @functools.cache
-def _looked_at(code):
-    """Find the instructions after those at whose end CPython runs signal handlers."""
+def _places(code, *, anywhere):
+    """Find the instructions before which an interrupt comes.
+
+    CPython runs signal handlers at the end of some instructions, which is before the next ones.
+    """
     instructions = list(dis.get_instructions(code, show_caches=False))
+    if anywhere:
+        return {each.offset for each in instructions if each.opname not in _HANDLING}
     looks = ("CALL", "RESUME", "JUMP_BACKWARD", "SEND", "FOR_ITER")
     return {
         after.offset
@@ -45,32 +62,40 @@ def _looked_at(code):
 
 def _interrupted(function, step, *, anywhere, of):
     """Call it with an interrupt at one of its instructions; say whether it came to that."""
-    left = [step]
+    left, came = [step], []
 
     def trace(frame, what, _):
-        if _TESTS in frame.f_code.co_filename or of not in frame.f_code.co_filename:
+        file = frame.f_code.co_filename
+        if file.startswith(_TESTS) or not any(part in file for part in of):
             return None
         frame.f_trace_opcodes = True
-        if what == "opcode" and (anywhere or frame.f_lasti in _looked_at(frame.f_code)):
+        if what == "opcode" and frame.f_lasti in _places(frame.f_code, anywhere=anywhere):
             left[0] -= 1
             if left[0] == 0:
+                came.append(step)
                 raise Interrupt
         return trace
 
-    before = sys.gettrace()
-    # What is collected meanwhile is not what is looked at.
+    def call():
+        # Without this the first call of a process would not be traced (Python 3.12).
+        sys._getframe().f_trace_opcodes = True
+        sys.settrace(trace)
+        try:
+            function()
+        except Interrupt:
+            return
+        finally:
+            sys.settrace(None)
+
+    # In a thread of its own, to which tracing belongs. What is collected meanwhile does not count.
     gc.disable()
-    # Without this the first call of a process would not be traced (Python 3.12).
-    sys._getframe().f_trace_opcodes = True
-    sys.settrace(trace)
     try:
-        function()
-    except Interrupt:
-        return True
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
     finally:
-        sys.settrace(before)
         gc.enable()
-    return left[0] <= 0
+    return bool(came)
 
 
 @pytest.fixture
@@ -78,11 +103,11 @@ def at_each_instruction():
     """Go through a call with an interrupt at its first instruction, its second, and so on.
 
     `make` gives a fresh function each time, and `check` looks at what has come of it. `anywhere` is
-    also where CPython does not look for signals. `of` is part of the names of the files that count;
-    the functions of the tests never do.
+    also where CPython does not look for signals. The files that count have one of the parts `of` in
+    their names; the functions of the tests never count.
     """
 
-    def go(make, check, *, anywhere=True, of="", at_least=100):
+    def go(make, check, *, anywhere=True, of=("",), at_least=100):
         step, came = 0, True
         while came:
             step += 1

@@ -12,6 +12,7 @@ from adjudge._record.sinks import required_sink
 from adjudge._record.verification import verify_chain
 from adjudge._types import ApprovalDecision, Outcome
 from adjudge.errors import GovernError, RecordError
+from adjudge.policy import compile_policy
 
 ALLOW = {"decision": "allow"}
 ASK = {"decision": "approve_required"}
@@ -246,3 +247,67 @@ class TestOtherTools:
         await guard.check("count", {"names": ["a"]})
 
         assert "given" not in bench.body("step.proposed")
+
+
+class TestGuardsOfTheSameTools:
+    """One set of tools behind one guard after the other."""
+
+    @staticmethod
+    def tools(bench):
+        """Give a set with a tool that may be called with nothing."""
+
+        async def count(most: object = 5) -> object:
+            bench.ran.append(most)
+            return most
+
+        return ToolSet.from_functions(tool()(count))
+
+    async def test_each_goes_by_what_its_policy_states_of_a_tool(self, bench):
+        """Clause 13: an isolation that one policy asks for is nothing to the next guard."""
+        tools = self.tools(bench)
+        source = {"version": 1, "rules": [{"id": "any", "match": "always", "decision": "allow"}]}
+        plain = compile_policy(source)
+        isolated = compile_policy({**source, "tools": {"count": {"isolation": "vm"}}})
+
+        done = [
+            await bench.guard(policy=policy).with_tools(tools).check("count", {})
+            for policy in (plain, isolated, plain)
+        ]
+
+        assert ["", "isolation_unrouted", ""] == [each.result.code for each in done]
+
+    @pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
+    async def test_each_holds_arguments_to_the_schemas_that_it_was_given(self, bench, sync):
+        """A schema that is equal to the one before, and is another, has its own default."""
+        tools = self.tools(bench)
+        made = [
+            {
+                "type": "object",
+                "properties": {"most": {"type": "boolean", "default": default}},
+                "required": [],
+                "additionalProperties": False,
+            }
+            for default in (1, True)
+        ]
+        guard = bench.guard(ALLOW)
+        for schemas in (None, {"count": made[0]}, {"count": made[1]}, None):
+            other = guard.with_tools(tools, schemas=schemas)
+            if sync:
+                other.check_sync("count", {})
+            else:
+                await other.check("count", {})
+
+        assert ["5", "1", "True", "5"] == [repr(each) for each in bench.ran]
+
+    async def test_each_knows_of_its_own_previews(self, bench):
+        """Clause 17: whether there is a shadow is what this guard could run."""
+        tools = self.tools(bench)
+        rule = {"id": "seen", "match": {"declared.has_shadow": True}, "decision": "dry_run"}
+        policy = compile_policy({"version": 1, "rules": [rule]})
+
+        outcomes = [
+            (await bench.guard(policy=policy, **more).with_tools(tools).check("count", {})).outcome
+            for more in ({}, {"shadows": {"count": lambda most: most}}, {})
+        ]
+
+        assert ["denied", "previewed", "denied"] == outcomes

@@ -205,4 +205,4 @@ def test_an_interrupt_in_the_async_door_leaves_the_lane_to_the_next_event(
 
         assert seen in ([1, 2], [2]), step
 
-    at_each_instruction(begin, check, of="/adjudge/")
+    at_each_instruction(begin, check, of=["/adjudge/"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._arguments.parsing import parse_arguments
+from adjudge._arguments.parsing import _parsed_with_care, parse_arguments
 from adjudge._values import FrozenDict
 from adjudge.errors import ArgumentsRefused, NotAnObject
 
@@ -49,6 +49,26 @@ def test_answers_every_text_with_a_value_or_one_of_its_two_errors(text):
         assert isinstance(lenient, dict)
     else:
         assert lenient == parsed
+
+
+def outcome(read, text):
+    """Give what a reader gives, or the type and the words of what it raises."""
+    try:
+        return repr(read(text))
+    except (NotAnObject, ArgumentsRefused) as error:
+        return type(error), str(error)
+
+
+TEXTS = st.text(alphabet='{}[]":,019.eE+-ntN \\u\n\ud800é\ufeff', max_size=12)
+WORDS = st.sampled_from(
+    ['"a":1', '"a":NaN', '"a":1e999', '"b":{"c":0,"c":1}', f'"d":-{10**3999}', f'"d":{10**4000}']
+)
+
+
+@given(st.one_of(TEXTS, st.lists(WORDS, max_size=4).map(lambda each: f"{{{','.join(each)}}}")))
+def test_the_quick_way_and_the_careful_one_read_the_same(text):
+    """What is plainly right is read at once, and everything else as if there were no such way."""
+    assert outcome(_parsed_with_care, text) == outcome(parse_arguments, text)
 
 
 @pytest.mark.parametrize(

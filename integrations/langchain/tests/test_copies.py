@@ -126,3 +126,17 @@ def test_a_pickle(guard_of, made):
     """What is governed cannot be pickled, and the error says what to do."""
     with pytest.raises(GovernError, match="govern that anew where it is loaded"):
         pickle.dumps(made(guard_of()))
+
+
+@pytest.mark.parametrize("name", ["run", "arun", "invoke", "_run", "_arun"])
+def test_of_a_class_that_answers_for_its_methods(guard_of, name):
+    """Law 3: a copy that would answer with other methods than the governed ones is refused."""
+
+    class Answering(Shred):
+        def __getattribute__(self, wanted: str) -> Any:
+            if wanted == name:
+                return lambda *_, **__: "shredded"
+            return super().__getattribute__(wanted)
+
+    with pytest.raises(GovernError, match=f"gives {name} in a way of its own"):
+        govern(Answering(), guard_of())

@@ -1,9 +1,8 @@
 """Runs graphs that have more to do than workers, in a process that can be ended if it hangs.
 
-The arguments are `sync` or `async` and the layout.
+It says of each that it is done: its layout, and whether it ran as plain code or in a loop.
 """
 
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -59,20 +58,23 @@ def _asked() -> Any:
     return [AIMessage("", tool_calls=CALLS)]
 
 
-def main(style: str, layout: str, folder: Path) -> None:
+def main(layout: Any, in_loop: bool, folder: Path) -> None:
     """Run one, and see that all calls were made."""
-    builder, config, calls = globals()[layout]()
+    builder, config, calls = layout()
     rules = [{"id": "all", "match": "always", "decision": "allow"}]
     ledger = pause_approval(SQLiteLedger(folder / "ledger.sqlite"))
     guard = ToolGuard(policy=compile_policy({"version": 1, "rules": rules}), on_approval=ledger)
     graph = govern(builder.compile(checkpointer=InMemorySaver()), guard)
     graph.step_timeout = 30
     given = {"messages": [HumanMessage("Go.")]}
-    state = run(graph, given, in_loop=style == "async", config=config)
+    state = run(graph, given, in_loop=in_loop, config=config)
     assert calls == len(told(state)), told(state)
     guard.close()
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        main(sys.argv[1], sys.argv[2], Path(folder))
+    for layout in (two_nodes, many_sends, one_node):
+        for in_loop in (False, True):
+            with TemporaryDirectory() as folder:
+                main(layout, in_loop, Path(folder))
+            print(layout.__name__, "async" if in_loop else "sync", flush=True)

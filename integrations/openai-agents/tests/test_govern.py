@@ -117,6 +117,23 @@ class TestTools:
         with pytest.raises(GovernError, match="is a object"):
             govern([object()], guard_of())
 
+    def test_a_tool_whose_body_cannot_be_exchanged_is_refused(self, guard_of):
+        """Law 3: a class that answers with its own body, whatever is set, has no place to stand."""
+
+        class Own(FunctionTool):
+            @property
+            def on_invoke_tool(self):
+                return look.on_invoke_tool
+
+            @on_invoke_tool.setter
+            def on_invoke_tool(self, value):
+                pass
+
+        tool = Own("own", "Own.", {}, None, strict_json_schema=False)
+
+        with pytest.raises(GovernError, match="plain attribute"):
+            govern(tool, guard_of())
+
 
 class TestUngoverned:
     @pytest.mark.parametrize(
@@ -255,6 +272,16 @@ class TestAgents:
 
         assert (Agent, Agent) == (type(agent), type(inner))
         assert invoke is agent.handoffs[0].on_invoke_handoff
+
+    def test_handoffs_that_are_no_list_leave_everything_as_it_was(self, guard_of):
+        """They could not be governed in place, and nothing is, then."""
+        agent = Agent(name="a")
+        agent.handoffs = (Agent(name="b"),)
+
+        with pytest.raises(GovernError, match="tuple of handoffs; give a list"):
+            govern(agent, guard_of())
+
+        assert Agent is type(agent)
 
     def test_agents_in_a_circle_are_governed_once(self, guard_of):
         """Agents may hand off to each other."""

@@ -12,6 +12,7 @@ from agents import (
     AgentHooks,
     CustomTool,
     FunctionTool,
+    ModelBehaviorError,
     RunContextWrapper,
     ToolGuardrailFunctionOutput,
     function_tool,
@@ -88,6 +89,72 @@ def test_a_tool_that_is_enabled_later_is_governed(stage, guard_of):
     stage.run(govern(stage.agent("a", tools=tools), guard_of(rest="deny")))
 
     assert [DENIED, DENIED] == stage.said
+
+
+def plainly(state: list[Any]) -> Any:
+    """Enable a tool as often as there is something in the list."""
+    return lambda *_: bool(state and state.pop())
+
+
+def later(state: list[Any]) -> Any:
+    """Do so in a coroutine."""
+
+    async def enabled(*_: Any) -> bool:
+        return bool(state and state.pop())
+
+    return enabled
+
+
+@pytest.mark.parametrize("enabled", [plainly, later], ids=["plain", "async"])
+@pytest.mark.parametrize("governed", [False, True], ids=["ungoverned", "governed"])
+def test_a_tool_that_is_disabled_since_it_was_offered(stage, guard_of, record, governed, enabled):
+    """Law 1: it does not run, and the run ends as it does ungoverned."""
+    stage.script(a=[("act", "{}")])
+    agent = stage.agent("a", tools=[made(is_enabled=enabled([1]))])
+    if governed:
+        govern(agent, guard_of())
+
+    with pytest.raises(ModelBehaviorError, match="Tool act is currently disabled for agent a"):
+        stage.run(agent)
+
+    assert [] == record.kinds
+
+
+def test_a_tool_that_is_switched_off_since_it_was_offered(stage, guard_of, record):
+    """So it is where the setting is a plain one."""
+
+    class Off(AgentHooks[Any]):
+        async def on_llm_end(self, *_: Any) -> None:
+            tool.is_enabled = False
+
+    stage.script(a=[("act", "{}")])
+    tool = made()
+
+    with pytest.raises(ModelBehaviorError, match="Tool act is currently disabled for agent a"):
+        stage.run(govern(stage.agent("a", tools=[tool], hooks=Off()), guard_of()))
+
+    assert [] == record.kinds
+
+
+def test_a_tool_that_was_taken_away_since_it_was_offered(stage, guard_of):
+    """Law 1: the SDK runs a tool that its agent has no longer, and so it does governed."""
+
+    class Away(AgentHooks[Any]):
+        async def on_llm_end(self, *_: Any) -> None:
+            agent.tools.clear()
+            tool.is_enabled = False
+
+    said = []
+    for guard in (None, guard_of()):
+        stage.script(a=[("act", "{}")])
+        tool = made()
+        agent = stage.agent("a", tools=[tool], hooks=Away())
+        if guard is not None:
+            govern(agent, guard)
+        stage.run(agent)
+        said.append(stage.said)
+
+    assert [["did {}"]] * 2 == said
 
 
 def swap(agent: Agent[Any]) -> None:

@@ -1,11 +1,14 @@
 """A schema of its own for each test, on the server that ADJUDGE_POSTGRES_URL names."""
 
 import os
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import sql
+from psycopg import conninfo, sql
+
+from adjudge_conformance.relay import Relay
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +42,19 @@ def schema(execute):
     name = f"adjudge test {uuid4().hex}"
     yield name
     execute("DROP SCHEMA IF EXISTS {schema} CASCADE", schema=name)
+
+
+@pytest.fixture
+def relay(url):
+    """Stand between the ledger and the server."""
+    parameters = conninfo.conninfo_to_dict(url)
+    host, port = parameters.get("host", "localhost"), int(parameters.get("port") or 5432)
+    where = str(Path(host, f".s.PGSQL.{port}")) if host.startswith("/") else (host, port)
+    with Relay(where) as between:
+        yield between
+
+
+@pytest.fixture
+def through(url, relay):
+    """Name the server by way of the relay."""
+    return conninfo.make_conninfo(url, host="127.0.0.1", port=relay.port)

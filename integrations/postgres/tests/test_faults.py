@@ -1,8 +1,5 @@
 """What goes wrong on the way to the server, and there: a sentence, no grant, and no secret."""
 
-import os
-import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -15,23 +12,9 @@ import pytest
 from adjudge import ApprovalDecision, LedgerError
 from adjudge.integration import EntryState
 from adjudge_conformance.ledger import ENTRY, NOW
+from adjudge_conformance.servers import ServerLedgerContract
 from adjudge_postgres import PostgresLedger
 from adjudge_postgres._connections import Connections, Server
-
-from .relay import Relay, address
-
-
-@pytest.fixture
-def relay(url):
-    """Stand between the ledger and the server."""
-    with Relay(address(psycopg.conninfo.conninfo_to_dict(url))) as between:
-        yield between
-
-
-@pytest.fixture
-def through(url, relay):
-    """Name the server by way of the relay."""
-    return psycopg.conninfo.make_conninfo(url, host="127.0.0.1", port=relay.port)
 
 
 @pytest.fixture
@@ -59,6 +42,16 @@ def took(seconds, began):
     return time.monotonic() - began < seconds + 5
 
 
+@pytest.fixture
+def options(schema):
+    """Keep what there is in the test's own schema."""
+    return {"schema": schema}
+
+
+class TestConnections(ServerLedgerContract):
+    ledger_class = PostgresLedger
+
+
 # Nobody there
 
 
@@ -80,19 +73,6 @@ def test_a_kept_connection_that_died_is_replaced(url, ledger, schema, execute):
     assert ENTRY == kept.get("e1")
 
 
-def test_connections_are_kept(relay, through, schema):
-    """A step after another opens no new one; after `close` it does."""
-    ledger = PostgresLedger(through, schema=schema)
-    ledger.add(ENTRY)
-    assert 1 == relay.taken
-
-    with ledger:
-        ledger.get("e1")
-
-    assert ENTRY == ledger.get("e1")
-    assert 2 == relay.taken
-
-
 def test_a_way_that_is_cut_in_a_step_takes_the_step_back(
     url, relay, through, ledger, schema, execute
 ):
@@ -109,32 +89,6 @@ def test_a_way_that_is_cut_in_a_step_takes_the_step_back(
 
     assert type(error) is LedgerError
     assert claim(ledger) is not None
-
-
-def test_a_server_that_falls_silent_is_waited_for_so_long(relay, through, schema):
-    """Fault: a server that hangs. The step ends in its time, with a sentence."""
-    ledger = PostgresLedger(through, schema=schema, busy_seconds=0.5)
-    ledger.add(ENTRY)
-    relay.hold()
-    began = time.monotonic()
-
-    with pytest.raises(LedgerError, match="did not answer in time"):
-        claim(ledger)
-
-    assert took(1.5, began)
-    relay.release()
-    assert ledger.get("e1").state in (EntryState.PAUSED, EntryState.CLAIMED)
-
-
-def test_a_server_that_never_says_a_word_is_given_up(relay, through, schema):
-    """Connecting is bounded as well."""
-    relay.hold()
-    began = time.monotonic()
-
-    with pytest.raises(LedgerError, match="timeout"):
-        PostgresLedger(through, schema=schema, connect_seconds=2)
-
-    assert took(2, began)
 
 
 @contextmanager
@@ -187,20 +141,6 @@ def test_a_row_that_is_locked_is_waited_for_so_long(url, ledger, schema, execute
         assert took(1, began)
 
     assert claim(hasty) is not None
-
-
-def test_more_steps_than_connections_wait_for_each_other(url, schema, execute):
-    """Twenty at once with two connections, and all are done."""
-    ledger = PostgresLedger(url, schema=schema, connections=2)
-    threads = [
-        threading.Thread(target=ledger.add, args=(replace(ENTRY, id=f"e{n}"),)) for n in range(20)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert 20 == len(ledger.of_run("run"))
 
 
 def test_no_free_connection_is_waited_for_so_long(url, ledger, schema):
@@ -360,44 +300,3 @@ def test_an_id_that_no_text_of_postgres_can_be_is_an_error(ledger, id):
     ):
         with pytest.raises(LedgerError):
             step()
-
-
-# Forks
-
-
-def test_a_fork_does_not_share_its_parents_connections(url, schema):
-    """Both go on with their ledger, in whatever order, and the parent's outlives the child."""
-    program = f"""
-import os, sys
-from dataclasses import replace
-from adjudge_conformance.ledger import ENTRY
-from adjudge_postgres import PostgresLedger
-from adjudge_postgres._connections import Connections, Server
-ledger = PostgresLedger({url!r}, schema={schema!r})
-ledger.add(ENTRY)
-children = []
-for n in range(3):
-    child = os.fork()
-    if not child:
-        for m in range(20):
-            ledger.add(replace(ENTRY, id=f"{{n}} {{m}}"))
-        sys.exit(0 if ledger.get("e1") == ENTRY else 1)
-    children.append(child)
-for m in range(20):
-    ledger.add(replace(ENTRY, id=f"parent {{m}}"))
-assert [0] * 3 == [os.waitpid(child, 0)[1] for child in children]
-assert ledger.get("e1") == ENTRY
-(kept,) = ledger._connections.values()
-assert 1 == len(kept._idle), "the parent lost its connection"
-print(len(ledger.of_run("run")))
-"""
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ,
-        timeout=60,
-    )
-
-    assert ("81\n", "", 0) == (ran.stdout, ran.stderr, ran.returncode)

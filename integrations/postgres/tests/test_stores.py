@@ -14,8 +14,6 @@ from adjudge_conformance.run_stores import STEP, DurableRunStoreContract
 from adjudge_conformance.session_stores import SESSION, DurableSessionStoreContract
 from adjudge_postgres import PostgresRunStore, PostgresSessionStore, create_sql
 
-from .relay import Relay, address
-
 
 class OnServer:
     """A schema of its own for each test."""
@@ -136,19 +134,6 @@ def test_store_that_is_not_there_is_named(url, schema):
 
 
 # On the way
-
-
-@pytest.fixture
-def relay(url):
-    """Stand between the store and the server."""
-    with Relay(address(psycopg.conninfo.conninfo_to_dict(url))) as between:
-        yield between
-
-
-@pytest.fixture
-def through(url, relay):
-    """Name the server by way of the relay."""
-    return psycopg.conninfo.make_conninfo(url, host="127.0.0.1", port=relay.port)
 
 
 async def test_server_that_falls_silent_is_waited_for_so_long(relay, through, schema):

@@ -2,7 +2,8 @@
 
 Both loops take the same script and the same policy, in turns, in one process; their tools and
 agents do nothing. Times are CPU time per step, in microseconds: the median of the rounds. Ratios
-are of rounds that took turns, which says more than times of one machine. Needs `lynx-agent`.
+are of rounds that took turns, which says more than times of one machine. What the guards take of
+a step is timed beside, for as many calls of theirs without a loop. Needs `lynx-agent`.
 
     python integrations/runtime/benchmarks/loop.py [--rounds N] [--json FILE]
 """
@@ -139,6 +140,32 @@ def their_run(*, sinks: bool = False, store: bool = False) -> Run:
     return run
 
 
+def our_guard() -> Run:
+    """Make a function that has our guard alone govern a number of calls."""
+    guard = adjudge.ToolGuard(policy=adjudge.compile_policy(_POLICY), tools=adjudge.ToolSet([work]))
+
+    async def run(steps: int) -> None:
+        for number in range(1, steps + 1):
+            call = await guard.check("work", {"number": number})
+            assert call.allowed, call
+
+    return run
+
+
+def their_guard() -> Run:
+    """Make a function that has lynx-agent's guard alone govern a number of calls."""
+    guard = lynx.ToolGuard(
+        policy=lynx.compile_policy(_POLICY), tools=lynx.ToolSet.from_functions(their_work)
+    )
+
+    async def run(steps: int) -> None:
+        for number in range(1, steps + 1):
+            call = await guard.check("work", {"number": number})
+            assert call.allowed, call
+
+    return run
+
+
 async def timed(run: Run, steps: int) -> float:
     """Give the CPU time of one step, in microseconds."""
     gc.collect()
@@ -161,12 +188,12 @@ async def compared(one: Run, other: Run, steps: int, rounds: int) -> tuple[float
 async def measured(rounds: int, lengths: Sequence[int]) -> list[dict[str, Any]]:
     """Measure each way to run, at each length."""
     rows = []
-    for name, options in (
-        ("no sink, no store", {}),
-        ("a sink that does nothing", {"sinks": True}),
-        ("a store in memory", {"store": True}),
+    for name, one, other in (
+        ("no sink, no store", our_run(), their_run()),
+        ("a sink that does nothing", our_run(sinks=True), their_run(sinks=True)),
+        ("a store in memory", our_run(store=True), their_run(store=True)),
+        ("the guard alone, no loop", our_guard(), their_guard()),
     ):
-        one, other = our_run(**options), their_run(**options)
         await compared(one, other, min(lengths), 2)
         for steps in lengths:
             mine, theirs = await compared(one, other, steps, rounds)

@@ -58,10 +58,13 @@ class PlainCalls:
 
     async def run(self, step: int, index: int, call: ToolCall, *, uncertain: bool) -> Answer:
         """Run the body."""
+        return Answer(await self.plain(call), "allow", "completed", ok=True)
+
+    async def plain(self, call: ToolCall) -> str:
+        """Run the body, and give the text that the model is told."""
         found = normalise(SCHEMAS[call.tool], parse_arguments(str(call.args)), coerce=True)
         assert not found.problems
-        value = await TOOLS.get(call.tool).fn(**thaw(found.args))
-        return Answer(text_of_value(value), "allow", "completed", ok=True)
+        return text_of_value(await TOOLS.get(call.tool).fn(**thaw(found.args)))
 
 
 def calls_of(guard: ToolGuard | None) -> CallTools:
@@ -74,10 +77,12 @@ def calls_of(guard: ToolGuard | None) -> CallTools:
 
 async def run_plainly(task: str) -> str:
     """Run the loop without a guard."""
+    calls = PlainCalls()
     loop = Loop(
         Script(),
         task,
-        calls=PlainCalls(),
+        calls=calls,
+        plain=calls.plain,
         budget=Budget(),
         journal=NoJournal(),
         halt=Halt(),

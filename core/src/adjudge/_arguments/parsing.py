@@ -18,12 +18,40 @@ from adjudge.errors import ArgumentsRefused, NotAnObject
 __all__ = ["parse_arguments"]
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a name comes twice")
+    return members
+
+
+def _short(digits: str) -> int:
+    if len(digits) > MAX_INT_DIGITS:
+        raise ValueError("an integer may be too long")
+    return int(digits)
+
+
+# Made once: a decoder takes longer to make than most arguments take to read.
+_QUICK = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_short)
+
+
 def parse_arguments(text: str) -> FrozenDict:
     """Read a tool call's argument text, once and strictly.
 
     Raises `NotAnObject` for text that is no JSON or no JSON object, `ArgumentsRefused` for what a
     lenient parser would accept and a strict one must not.
     """
+    try:
+        value = _QUICK.decode(text)
+    except (ValueError, TypeError, RecursionError):
+        return _parsed_with_care(text)
+    if not isinstance(value, dict):
+        raise _no_object()
+    return freeze_object(value)
+
+
+def _parsed_with_care(text: str) -> FrozenDict:
+    """Read a text that is not plainly right, and say what is wrong with it."""
     refusals: list[str] = []
 
     def integer(digits: str) -> int:
@@ -48,10 +76,14 @@ def parse_arguments(text: str) -> FrozenDict:
     except RecursionError:
         raise ArgumentsRefused("args is nested too deep to be read.") from None
     if not isinstance(value, dict):
-        raise NotAnObject("The arguments are JSON, but no object with named values.")
+        raise _no_object()
     if refusals:
         raise ArgumentsRefused(refusals[0])
     return freeze_object(value)
+
+
+def _no_object() -> NotAnObject:
+    return NotAnObject("The arguments are JSON, but no object with named values.")
 
 
 def _first_repeated(pairs: list[tuple[str, Any]]) -> str:

@@ -10,7 +10,7 @@ from adjudge._enforcement.attempt import Refusal, Steps, failure_text
 from adjudge._enforcement.circumstances import circumstances
 from adjudge._enforcement.effects import BindContext
 from adjudge._enforcement.judging import Judging
-from adjudge._making import made_context, made_request
+from adjudge._making import OpenContext, OpenRequest
 from adjudge._record.format import PlainDict, to_json
 from adjudge._record.redaction import Redactor, apply_redactor, is_pure
 from adjudge._types import ActionRequest, AuditEvent, CallContext, ExecutionContext, Principal
@@ -73,9 +73,9 @@ class Admission(Judging):
     def take_up(self, reading: Reading, context: ExecutionContext | None) -> ActionRequest:
         """Make the request, as far as it is known."""
         if context is None:
-            context = self.context_of(_NOBODY, None, ".", EMPTY, None)
+            context = self.made_context(_NOBODY, None, ".", EMPTY, None)
         door = self.door
-        request = made_request(
+        request: ActionRequest = OpenRequest(
             door.tool,
             reading.args,
             self.settings.metadata(door) if door.metadata is None else door.metadata,
@@ -83,7 +83,9 @@ class Admission(Judging):
             door.namespace,
             reading.given,
             reading.injected,
+            EMPTY,
         )
+        request.__class__ = ActionRequest
         self.request = request
         return request
 
@@ -105,10 +107,10 @@ class Admission(Judging):
             members["arguments_text"] = self.arguments
         else:
             members["args"] = _described(self.arguments)
-        door = self.door
-        body = self.settings.bodies_of(door).proposed(
-            members, door.declared, has_shadow=self.settings.shadow_of(door) is not None
-        )
+        settings, door = self.settings, self.door
+        self.bodies = bodies = settings.bodies_of(door)
+        has_shadow = settings.shadow_of(door) is not None
+        body = bodies.proposed(members, door.declared, has_shadow=has_shadow)
         return self.event("step.proposed", body, request.context.timestamp)
 
     def _description(self, who: Principal) -> Mapping[str, Any]:
@@ -142,12 +144,14 @@ class Admission(Judging):
         self.caller = found
         if self.extra:
             extra = FrozenDict({**self._frozen_extra(), **extra})
-        return self.context_of(found.principal, found.environment, found.workspace, extra, session)
+        return self.made_context(
+            found.principal, found.environment, found.workspace, extra, session
+        )
 
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        return made_context(
+        context: ExecutionContext = OpenContext(
             settings.principal,
             settings.environment,
             settings.workspace,
@@ -157,6 +161,8 @@ class Admission(Judging):
             extra,
             None,
         )
+        context.__class__ = ExecutionContext
+        return context
 
     def _frozen_extra(self) -> FrozenDict:
         try:
@@ -164,7 +170,7 @@ class Admission(Judging):
         except ArgumentsRefused as error:
             raise _context_failed(str(error)) from None
 
-    def context_of(
+    def made_context(
         self,
         principal: Principal,
         environment: str | None,
@@ -173,7 +179,7 @@ class Admission(Judging):
         session: Mapping[str, Any] | None,
     ) -> ExecutionContext:
         """Make the context of this call."""
-        return made_context(
+        context: ExecutionContext = OpenContext(
             principal,
             environment,
             workspace,
@@ -183,6 +189,8 @@ class Admission(Judging):
             extra,
             session,
         )
+        context.__class__ = ExecutionContext
+        return context
 
 
 def described(who: Principal, redact: Redactor) -> FrozenDict:

@@ -12,13 +12,14 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+from adjudge._enforcement.bodies import Bodies
 from adjudge._enforcement.circumstances import shown_paths
 from adjudge._enforcement.doors import Door
 from adjudge._enforcement.effects import Discharge, Effect, Emit, UseLedger
 from adjudge._enforcement.settings import Settings
 from adjudge._ledger.entries import EntryState, LedgerEntry, checked_claim
 from adjudge._ledger.keys import ledger_key, occurrence_of
-from adjudge._making import made_event
+from adjudge._making import OpenEvent
 from adjudge._record.secrets import redact_text
 from adjudge._types import (
     ActionRequest,
@@ -102,6 +103,7 @@ class Attempt:
     """Whether the terminal event is out."""
     ending: AuditEvent | None = None
     """The terminal event, once it is made."""
+    bodies: Bodies | None = None
     out: Emit = ()
     """What was handed over last."""
 
@@ -163,9 +165,16 @@ class Attempt:
     ) -> AuditEvent:
         """Make one event of this call, of a redacted body; without `when` it is of now."""
         settings = self.settings
-        if when is None:
-            when = settings.now()
-        return made_event(self.correlation_id, settings.policy.id, self.seq, kind, when, redacted)
+        event: AuditEvent = OpenEvent(
+            self.correlation_id,
+            settings.policy.id,
+            self.seq,
+            kind,
+            settings.now() if when is None else when,
+            redacted,
+        )
+        event.__class__ = AuditEvent
+        return event
 
     def flush(self, *events: AuditEvent) -> Steps[None]:
         """Hand over what was held, and then these."""
@@ -209,25 +218,30 @@ class Attempt:
         if self.ended:
             return
         self.settled = True
-        settings = self.settings
-        if not settings.records:
+        if not self.settings.records:
             self.ended = True
             return
+        try:
+            yield self.handing_over_end(outcome, body)
+        except RecordError:
+            return  # The outcome stands.
+
+    def handing_over_end(self, outcome: Outcome, body: Mapping[str, Any]) -> Emit:
+        """Make the terminal event, and give the effect that hands over what was held, and then it.
+
+        The outcome stands, whatever becomes of that.
+        """
         decision = self.decision
         verdict = None if decision is None else decision.verdict
-        redacted = settings.bodies_of(self.door).ended(body, verdict)
-        event = self.event(_TERMINAL[outcome], redacted)
+        bodies = self.bodies or self.settings.bodies_of(self.door)
+        event = self.event(_TERMINAL[outcome], bodies.ended(body, verdict))
         # Not before: what an interrupt keeps from being made is made once more.
         self.ending = event
         self.ended = True
-        try:
-            if self.held is None:
-                self.out = out = (event,)
-                yield out
-            else:
-                yield self.handing_over(event)
-        except RecordError:
-            return  # The outcome stands.
+        if self.held is not None:
+            return self.handing_over(event)
+        self.out = out = (event,)
+        return out
 
     def record_judgment(
         self, request: ActionRequest, decision: Decision, *, phase: str, edited: object = None
@@ -241,23 +255,28 @@ class Attempt:
     ) -> AuditEvent:
         """Make the event `policy.evaluated`."""
         effective = edited if edited is not None else decision.effective_args
-        return self.event("policy.evaluated", self._judged(request, decision, phase, effective))
+        bodies = self.bodies or self.settings.bodies_of(self.door)
+        environment = request.context.environment
+        if effective is None and not request.resolved:
+            # Made once for all calls that a rule decides alike.
+            body = bodies.judged(decision, phase, environment)
+            if body is None:
+                body = self._judged(request, decision, phase, None)
+                bodies.keep_judged(decision, phase, environment, body)
+        else:
+            body = self._judged(request, decision, phase, effective)
+        return self.event("policy.evaluated", body)
 
     def _judged(
         self, request: ActionRequest, decision: Decision, phase: str, effective: object
     ) -> Mapping[str, Any]:
-        """Give the redacted body of a judgment: once for all calls that a rule decides alike."""
-        bodies, environment = self.settings.bodies_of(self.door), request.context.environment
-        alike = effective is None and not request.resolved
-        found = bodies.judged(decision, phase, environment) if alike else None
-        if found is not None:
-            return found
+        """Give the redacted body of a judgment."""
         body: dict[str, Any] = {
             "verdict": str(decision.verdict),
             "reason": decision.reason,
             "matched_rules": FrozenList(decision.matched_rules),
             "phase": phase,
-            "environment": environment,
+            "environment": request.context.environment,
         }
         if effective is not None:
             body["effective_args"] = effective
@@ -265,10 +284,7 @@ class Attempt:
             shown = shown_paths(request, effective, self.redacted)
             if shown:
                 body["resolved"] = shown
-        redacted = bodies.redacted(body)
-        if alike:
-            bodies.keep_judged(decision, phase, environment, redacted)
-        return redacted
+        return self.redacted(body)
 
     def claim_entry(self, expected: EntryState) -> Steps[bool]:
         """Take the entry for this attempt alone; False where it expired or is somebody else's."""

@@ -37,48 +37,55 @@ __all__ = ["drive", "drive_sync"]
 T = TypeVar("T")
 
 
-async def drive(steps: Generator[Effect, Any, T | Raised], recorder: Recorder) -> T:
+async def drive(  # noqa: C901 - to call another function for each effect would cost
+    steps: Generator[Effect, Any, T | Raised], recorder: Recorder
+) -> T:
     """Carry out a mediation in the running event loop."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
-    handed: Any = None
+    ended: Any = None
     offers: list[Offer] = []
+    # An exception out of a signal handler may come between two effects as well. CPython looks for
+    # signals where it jumps back: each loop is within a `try`, but for the outermost.
     while True:
         try:
-            # Within the `try`, so that an interrupt between two effects ends the call, too.
             while True:
                 try:
-                    effect = advance(outcome)
-                except StopIteration as stop:
-                    ended: T | Raised = stop.value
+                    while True:
+                        try:
+                            effect = advance(outcome)
+                        except StopIteration as stop:
+                            ended = stop.value
+                            break
+                        kind = type(effect)
+                        if kind is Execute and not effect.may_block:
+                            outcome = effect.function(*effect.args, **effect.kwargs)
+                            if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
+                                outcome = await outcome
+                        elif kind is tuple:
+                            left = recorder.hand_over(effect, offers, in_loop=True)
+                            if left:
+                                await recorder.settle(left)
+                            outcome = None
+                        else:
+                            outcome = await _perform(effect, recorder)
+                        advance = steps.send
                     break
-                kind = type(effect)
-                if kind is Execute and not effect.may_block:
-                    outcome = effect.function(*effect.args, **effect.kwargs)
-                    if type(outcome) is CoroutineType or inspect.isawaitable(outcome):
-                        outcome = await outcome
-                elif kind is tuple:
-                    # After an interrupt the steps give the same one again, in case it was lost.
-                    if effect is not handed or not offers:
-                        offers = []
-                        handed = effect
-                        left = recorder.hand_over(effect, offers, in_loop=True)
-                        if left:
-                            await recorder.settle(left)
-                    outcome = None
-                else:
-                    outcome = await _perform(effect, recorder)
-                advance = steps.send
+                except GeneratorExit:
+                    # The coroutine is being closed: nothing can be awaited, but records written.
+                    _close(steps, recorder, offers)
+                    raise
+                except BaseException as error:
+                    if _is_over(steps):
+                        raise
+                    advance, outcome = steps.throw, error
             break
-        except GeneratorExit:
-            # The coroutine is being closed: nothing can be awaited, but records can be written.
-            _close(steps, recorder, handed if offers else None)
-            raise
         except BaseException as error:
-            if inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+            if _is_over(steps):
                 raise
             advance, outcome = steps.throw, error
-    return _ended(ended) if type(ended) is Raised else ended
+    value: T = _ended(ended) if type(ended) is Raised else ended
+    return value
 
 
 async def _perform(effect: Any, recorder: Recorder) -> Any:
@@ -212,33 +219,42 @@ def drive_sync(
     """Carry out a mediation in the calling thread; what is async runs on the loop thread."""
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
-    handed: Any = None
+    ended: Any = None
     offers: list[Offer] = []
-    while True:
+    while True:  # as in `drive`
         try:
             while True:
                 try:
-                    effect = advance(outcome)
-                except StopIteration as stop:
-                    ended: T | Raised = stop.value
+                    while True:
+                        try:
+                            effect = advance(outcome)
+                        except StopIteration as stop:
+                            ended = stop.value
+                            break
+                        if type(effect) is tuple:
+                            left = recorder.hand_over(effect, offers, in_loop=False)
+                            if left:
+                                recorder.settle_sync(left)
+                            outcome = None
+                        else:
+                            outcome = _perform_sync(effect, thread)
+                        advance = steps.send
                     break
-                if type(effect) is tuple:
-                    if effect is not handed or not offers:
-                        offers = []
-                        handed = effect
-                        left = recorder.hand_over(effect, offers, in_loop=False)
-                        if left:
-                            recorder.settle_sync(left)
-                    outcome = None
-                else:
-                    outcome = _perform_sync(effect, thread)
-                advance = steps.send
+                except BaseException as error:
+                    if _is_over(steps):
+                        raise
+                    advance, outcome = steps.throw, error
             break
         except BaseException as error:
-            if inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+            if _is_over(steps):
                 raise
             advance, outcome = steps.throw, error
-    return _ended(ended)
+    value: T = _ended(ended)
+    return value
+
+
+def _is_over(steps: Generator[Effect, Any, Any]) -> bool:
+    return inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED
 
 
 def _perform_sync(effect: Any, thread: LoopThread) -> Any:
@@ -324,7 +340,7 @@ def _resolved(effect: Resolve) -> dict[str, str]:
     return found
 
 
-def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, handed: object) -> None:
+def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, offers: list[Offer]) -> None:
     advance: Callable[[Any], Any] = steps.throw
     # A GeneratorExit would close the steps within steps, which could then put nothing down.
     outcome: Any = asyncio.CancelledError("the coroutine is being closed")
@@ -334,16 +350,16 @@ def _close(steps: Generator[Effect, Any, Any], recorder: Recorder, handed: objec
         except StopIteration:
             return
         try:
-            outcome = None if effect is handed else _perform_closing(effect, recorder)
+            outcome = _perform_closing(effect, recorder, offers)
             advance = steps.send
         except BaseException as failed:
             advance, outcome = steps.throw, failed
 
 
-def _perform_closing(effect: Any, recorder: Recorder) -> Any:
+def _perform_closing(effect: Any, recorder: Recorder, offers: list[Offer]) -> Any:
     """Do what can be done without awaiting anything."""
     if isinstance(effect, tuple):
-        return recorder.emit_sync(*effect)
+        return recorder.settle_sync(recorder.hand_over(effect, offers, in_loop=False))
     if isinstance(effect, UseLedger) and not is_async(effect.function):
         value = effect.function(*effect.args, **effect.kwargs)
         if not inspect.isawaitable(value):

@@ -333,10 +333,10 @@ class ToolGuard:
         settings, number = self._settings, self._next_number
         if place is None:
             door = (self._doors.get(name) if type(name) is str else None) or self._door(name)
-            return Mediation(settings, door, number(), args, extra, context).run()
+            return Mediation(settings, door, number(), args, extra, context).guarded()
         door = self._door(name, place)
         if door.run is None:
-            return Mediation(settings, door, number(), args, extra, context).run()
+            return Mediation(settings, door, number(), args, extra, context).guarded()
         return RunCall(settings, door, args, door.run, number, extra=extra, context=context).run()
 
     def _governing(

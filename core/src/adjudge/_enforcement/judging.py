@@ -30,12 +30,16 @@ class Judging(Attempt):
 
     def judge_at_once(self, request: ActionRequest) -> Decision | None:
         """Judge what most requests are: no path is read. None says that it takes `judge`."""
-        if self.settings.may_read_paths:
+        settings = self.settings
+        if settings.may_read_paths:
             return None
         try:
-            return self._evaluate(request)
-        except Refusal as failed:
-            return _failed(failed)
+            decision: object = settings.evaluate(settings.policy, request)
+        except Exception as error:
+            return _failed(_policy_failed(error))
+        if isinstance(decision, Decision) and type(decision.verdict) is Verdict:
+            return decision
+        return _failed(_no_decision(decision))
 
     def judge(
         self, request: ActionRequest, decision: Decision | None = None
@@ -113,10 +117,7 @@ class Judging(Attempt):
         except Exception as error:
             raise _policy_failed(error) from error
         if not isinstance(decision, Decision) or type(decision.verdict) is not Verdict:
-            raise Refusal(
-                "policy_failed",
-                f"the policy answered with a {type(decision).__name__} that is no decision",
-            )
+            raise _no_decision(decision)
         return decision
 
     def _unresolved(self, request: ActionRequest) -> tuple[str, ...]:
@@ -138,6 +139,12 @@ class Judging(Attempt):
 
 def _failed(failed: Refusal) -> Decision:
     return Decision(Verdict.DENY, failed.reason, (f"<{failed.code}>",))
+
+
+def _no_decision(answer: object) -> Refusal:
+    return Refusal(
+        "policy_failed", f"the policy answered with a {type(answer).__name__} that is no decision"
+    )
 
 
 def _policy_failed(error: Exception) -> Refusal:

@@ -9,243 +9,178 @@ and 7).
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from adjudge._enforcement.admission import Admission, Reading
-from adjudge._enforcement.approvals import PauseApproval
-from adjudge._enforcement.asking import LONGEST_TIMEOUT, ask_handler, pause
-from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request, unfit
-from adjudge._enforcement.cancel import Cancelled
-from adjudge._enforcement.effects import Approach, Execute, Mediating, Preview, Raised
+from adjudge._enforcement.admission import Reading
+from adjudge._enforcement.asking import LONGEST_TIMEOUT
+from adjudge._enforcement.attempt import Refusal, Steps, failure_text, final_request
+from adjudge._enforcement.effects import Approach, Execute, Mediating, Raised
 from adjudge._enforcement.keeping import call_digest, enter
-from adjudge._executors.inline import call_arguments, checked_result
+from adjudge._enforcement.verdicts import Verdicts
+from adjudge._executors.inline import checked_result
 from adjudge._ledger.entries import EntryState
-from adjudge._making import made_call, made_result
+from adjudge._making import OpenCall, OpenResult
 from adjudge._record.secrets import redact_text
-from adjudge._texts import dry_run_text
 from adjudge._types import (
     ActionRequest,
     ActionResult,
     Decision,
-    ExecutionContext,
     GovernedCall,
     Outcome,
-    PendingApproval,
-    ToolMetadata,
     Verdict,
 )
-from adjudge._values import EMPTY, freeze, thaw
-from adjudge.errors import ArgumentsRefused, LedgerError, RecordError
+from adjudge.errors import LedgerError, RecordError
 
 __all__ = ["Mediation"]
 
+_COMPLETED = Outcome.COMPLETED
 
-class Mediation(Admission):
+
+class Mediation(Verdicts):
     """One attempt at one call, from the proposal to the terminal event."""
-
-    begins = False
-    """Whether `begin` has anything to do."""
-    unjudged: tuple[str, str] | None = None
-    """Why there is no verdict, by code and in words, where a framework says so in its own way."""
 
     def run(self) -> Mediating:
         """Mediate a proposal."""
-        return self.guarded(self.mediate())
+        return self.guarded()
 
-    def guarded(self, steps: Approach) -> Mediating:
-        """Run the body that the steps come to, if they do, and record what became of the call.
+    def guarded(self, steps: Approach | None = None) -> Mediating:
+        """Take the steps, run the body that they come to, and record what became of the call.
 
-        Whatever goes wrong on the way ends in the one terminal event that it deserves.
+        Without `steps` this is a proposal. Whatever goes wrong on the way ends in the one terminal
+        event that it deserves.
         """
         try:
             try:
-                led_to = yield from steps
-                if isinstance(led_to, Execute):
-                    return (yield from self._execute(led_to))
-                return led_to
-            except Refusal as refused:
-                return (yield from self._denied(refused))
-            except RecordError as error:
-                return (
-                    yield from self._denied(
-                        Refusal("record_failed", redact_text(str(error)), discharges="none")
-                    )
-                )
-            except LedgerError as error:
-                return (yield from self._denied(Refusal("ledger_failed", redact_text(str(error)))))
+                # In one generator, since a call that goes through several costs a quarter more.
+                approach = self.straight() if steps is None else steps
+                if approach is None:
+                    if self.out:
+                        yield self.out
+                    led_to: GovernedCall | Raised | Execute = self.to_body()
+                else:
+                    led_to = yield from approach
+                if not isinstance(led_to, Execute):
+                    return led_to
+                self.started = True
+                began = perf_counter()
+                try:
+                    value = yield led_to
+                except BaseException as error:
+                    elapsed = (perf_counter() - began) * 1000
+                    return (yield from self._body_raised(error, elapsed))
+                elapsed = (perf_counter() - began) * 1000
+                self.settled = True
+                if self.unjudged is not None or self.door.returns_result:
+                    result, outcome = self._returned(value, elapsed)
+                else:
+                    result, outcome = OpenResult(True, value, None, "", elapsed, ()), _COMPLETED
+                    result.__class__ = ActionResult
+                decision = self.decision
+                if self.entry is not None or decision is None or decision.obligations:
+                    return (yield from self._finish(result, value))
+                self.result = result
+                if self.settings.records:
+                    try:
+                        yield self.handing_over_end(outcome, self._ending(outcome))
+                    except RecordError:
+                        self.settled = True  # The outcome stands.
+                call: GovernedCall = OpenCall(decision, result, self.request, outcome, None, False)
+                call.__class__ = GovernedCall
+                return call
             except Exception as error:
-                if self.started:
+                refusal = self._refusal(error)
+                if refusal is None:
                     raise
-                refusal = Refusal("internal_error", f"the guard failed: {failure_text(error)}")
                 return (yield from self._denied(refusal))
         except BaseException as error:
             return (yield from self._aborted(error))
 
-    def mediate(self, reading: Reading | None = None) -> Approach:
-        """Mediate a proposal, whose arguments may have been read before, up to the body."""
-        settings = self.settings
+    def _refusal(self, error: Exception) -> Refusal | None:
+        """Say why the body may not run where this was raised; None where it has been called."""
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, RecordError):
+            return Refusal("record_failed", redact_text(str(error)), discharges="none")
+        if isinstance(error, LedgerError):
+            return Refusal("ledger_failed", redact_text(str(error)))
+        if self.started:
+            return None
+        return Refusal("internal_error", f"the guard failed: {failure_text(error)}")
+
+    def straight(self, proposed: Reading | None = None) -> Approach | None:
+        """Come to the body of a proposed call without a wait, as nearly all do.
+
+        None is the answer then; the judgment is `out` and still has to be handed over. Any other
+        answer is the steps that lead on. `proposed` was read, taken up and recorded before.
+        """
+        settings, reading = self.settings, proposed
         if reading is None:
             reading = self.read()
-        if self.context is None and not self.extra:
-            context: ExecutionContext | None = self.own_context()
-        else:
-            context = yield from self.identify(reading)
-        request = self.take_up(reading, context)
-        records = settings.records
-        if records:
-            self.held = self.proposal(reading, context)
-            if not settings.holds_proposals:
-                yield self.handing_over()
+            if self.context is not None or self.extra:
+                return self.mediate(reading)
+            context = self.own_context()
+            self.take_up(reading, context)
+            if settings.records:
+                self.held = self.proposal(reading, context)
+                if not settings.holds_proposals:
+                    return self._recorded_first(reading)
         if reading.refusal is not None:
             raise reading.refusal
         if reading.unread is not None:
-            return (yield from self._unread(reading.unread))
+            return self.unread(reading.unread)
         if not self.door.known:
             raise Refusal("unknown_tool", f"unknown tool: {self.door.tool!r}", discharges="none")
+        request = self.request
+        assert request is not None
         decision = self.judge_at_once(request)
         if decision is None or decision.effective_args is not None:
-            request, decision = yield from self.judge(request, decision)
-            self.request = request
-        self.decision = decision
-        if records:
-            yield self.handing_over(self.judgment(request, decision, phase="propose"))
-        if decision.verdict is not Verdict.ALLOW:
-            return (yield from self._enforce(request, decision))
-        if decision.obligations or self.begins:
-            return (yield from self.carry_out(request, decision))
-        return self.execution_of(request, request)
+            return self._judged_again(request, decision)
+        return self._decided(request, decision)
 
-    def _unread(self, problem: str) -> Approach:
-        """Let the framework answer arguments that get no verdict, or say what is wrong."""
-        code = "invalid_arguments"
-        execution = self.door.unjudged()
-        if execution is not None:
-            yield from self.flush()
-            self.unjudged = (code, problem)
-            return execution
-        self.result = ActionResult(False, None, problem, code)
-        yield from self.end(Outcome.FAILED, {"code": code, "error": problem})
-        return self.governed(Outcome.FAILED)
+    def mediate(self, reading: Reading) -> Approach:
+        """Mediate a proposal whose arguments have been read, up to the body."""
+        context = yield from self.identify(reading)
+        self.take_up(reading, context)
+        if self.settings.records:
+            self.held = self.proposal(reading, context)
+        return (yield from self._recorded_first(reading))
 
-    def _enforce(self, request: ActionRequest, decision: Decision) -> Approach:
-        verdict = decision.verdict
-        if verdict is Verdict.DENY:
-            raise Refusal("denied", decision.reason, discharges="all")
-        if verdict is Verdict.DRY_RUN:
-            return (yield from self._preview(final_request(request, decision)))
-        if verdict is Verdict.APPROVE_REQUIRED:
-            approval = self.settings.approval
-            if isinstance(approval, PauseApproval):
-                if not self.door.may_pause:
-                    raise Refusal(
-                        "cannot_pause",
-                        "approval is required, and the call cannot be left waiting for it",
-                    )
-                return self.paused((yield from pause(self, request, decision, approval)))
-            decision = yield from ask_handler(self, request, decision, approval)
-            assert self.request is not None
-            request = self.request
-        return (yield from self.carry_out(request, decision))
+    def _recorded_first(self, reading: Reading) -> Approach:
+        """Put the proposal on record, unless it may wait for the judgment, and go on."""
+        if self.held is not None and not self.settings.holds_proposals:
+            yield self.handing_over()
+        return (yield from self._led(self.straight(reading)))
 
-    def _preview(self, request: ActionRequest) -> Steps[GovernedCall]:
-        """Run the shadow, never the body."""
-        failed = yield from self.discharge("pre", request, always_only=True)
-        if failed is not None:
-            raise Refusal("obligation_failed", f"the obligation {failed.id} failed: {failed.error}")
-        shadow = self.settings.shadow_of(self.door)
-        if shadow is None:
-            raise Refusal(
-                "no_shadow", f"dry_run: the tool {request.tool} has no shadow to preview it"
-            )
-        try:
-            value = yield Preview(shadow, (), call_arguments(request), may_block=True)
-            preview = freeze(value, where="preview")
-            dry_run_text(preview)
-        except Exception as error:
-            raise Refusal(
-                "shadow_failed", f"dry_run: the shadow failed: {failure_text(error)}"
-            ) from error
-        yield from self.discharge(None, request, always_only=True)
-        yield from self.settle(Outcome.PREVIEWED, preview)
-        self.result = ActionResult(True, thaw(preview), obligations=tuple(self.outcomes.values()))
-        yield from self.end(Outcome.PREVIEWED, {"preview": preview})
-        return self.governed(Outcome.PREVIEWED)
+    def _judged_again(self, request: ActionRequest, decision: Decision | None) -> Approach:
+        request, decision = yield from self.judge(request, decision)
+        return (yield from self._led(self._decided(request, decision)))
 
-    def carry_out(self, request: ActionRequest, decision: Decision) -> Steps[Execute]:
-        """Give how to run the body, which may run, after its obligations and the last checks."""
-        final = request if decision.effective_args is None else final_request(request, decision)
-        if decision.obligations:
-            failed = yield from self.discharge("pre", final)
-            if failed is not None:
-                raise Refusal(
-                    "obligation_failed", f"the obligation {failed.id} failed: {failed.error}"
-                )
-        execution = self.execution_of(request, final)
-        if self.begins:
-            yield from self.begin(request, decision)
-        return execution
+    def _decided(self, request: ActionRequest, decision: Decision) -> Approach | None:
+        self.request, self.decision = request, decision
+        if self.settings.records:
+            self.handing_over(self.judgment(request, decision, phase="propose"))
+        if decision.verdict is Verdict.ALLOW and not decision.obligations and not self.begins:
+            return None
+        return self.enforce(request, decision)
 
-    def execution_of(self, request: ActionRequest, final: ActionRequest) -> Execute:
-        """Make the last checks, and say how the body is run."""
-        if final.declared is not None and final.declared.isolation is not None:
-            self._check_isolation(final, final.declared)
-        try:
-            execution = self.door.execution(final, changed=final is not request)
-        except ArgumentsRefused as error:
-            raise unfit(error) from None
-        if self.settings.cancel is not None:
-            self._check_cancelled(self.settings.cancel)
-        return execution
+    def _led(self, approach: Approach | None) -> Approach:
+        """Go on from an answer such as that of `straight`."""
+        if approach is not None:
+            return (yield from approach)
+        if self.out:
+            yield self.out
+        return self.to_body()
 
-    def begin(self, request: ActionRequest, decision: Decision) -> Steps[None]:
-        """Put down that the body is about to start, where that has to be known later."""
-        yield from ()
-
-    def _check_isolation(self, final: ActionRequest, declared: ToolMetadata) -> None:
-        isolation = self.door.unrouted_isolation(declared)
-        if isolation is not None:
-            raise Refusal(
-                "isolation_unrouted",
-                f"the tool {final.tool} declares the isolation {isolation!r}, "
-                "and nothing here provides it",
-            )
-
-    def _check_cancelled(self, token: Cancelled) -> None:
-        try:
-            cancelled, reason = token.cancelled, token.reason
-        except Exception as error:
-            raise Refusal("cancelled", f"the cancel token failed: {failure_text(error)}") from error
-        if cancelled is not False:
-            raise Refusal("cancelled", f"cancelled: {reason}" if reason else "cancelled")
-
-    def _execute(self, execution: Execute) -> Steps[GovernedCall | Raised]:
-        """Run the body and record what became of it."""
-        self.started = True
-        began = perf_counter()
-        try:
-            value = yield execution
-        except BaseException as error:
-            return (yield from self._body_raised(error, (perf_counter() - began) * 1000))
-        elapsed = (perf_counter() - began) * 1000
-        self.settled = True
+    def _returned(self, value: object, elapsed: float) -> tuple[ActionResult, Outcome]:
+        """Give the result of a body that answers for itself, and how it ended."""
         if self.unjudged is not None:
             code, problem = self.unjudged
             result = ActionResult(False, value, problem, code, elapsed)
-        elif self.door.returns_result:
-            result = checked_result(value, elapsed)
         else:
-            result = made_result(value, elapsed)
-        decision = self.decision
-        if self.entry is not None or (decision is not None and decision.obligations):
-            return (yield from self._finish(result, value))
-        self.result = result
-        outcome = Outcome.COMPLETED if result.ok else Outcome.FAILED
-        if self.settings.records:
-            yield from self.end(outcome, self._ending(outcome))
-        return self.governed(outcome)
+            result = checked_result(value, elapsed)
+        return result, Outcome.COMPLETED if result.ok else Outcome.FAILED
 
     def _body_raised(self, error: BaseException, elapsed: float) -> Steps[GovernedCall | Raised]:
         door = self.door
@@ -284,24 +219,6 @@ class Mediation(Admission):
         if outcome is Outcome.FAILED:
             body |= {"code": result.code, "error": result.error}
         return body
-
-    def settle(self, outcome: Outcome, gave: object = None) -> Steps[None]:
-        """Settle the ledger's entry; where that fails it stays claimed: uncertain, never rerun."""
-        if self.entry is None:
-            return
-        try:
-            yield from self.settle_entry(
-                EntryState.FINISHED, outcome=outcome.value, result=self.kept(outcome, gave)
-            )
-        except Exception:
-            self.entry = None
-
-    def kept(self, outcome: Outcome, gave: object) -> Mapping[str, Any] | None:
-        """Give what the ledger is to keep of how this ended, beside the outcome.
-
-        `gave` is what the body gave or raised, the preview, or the refusal.
-        """
-        return None
 
     def _suspend(self) -> Steps[None]:
         """Keep, for the run's going on, that the body began; where that fails it is a new call."""
@@ -374,20 +291,3 @@ class Mediation(Admission):
         if isinstance(error, CancelledError | GeneratorExit):
             return Outcome.CANCELLED, {"started": self.started}
         return Outcome.FAILED, {"code": "interrupted", "error": failure_text(error)}
-
-    def paused(self, pending: PendingApproval) -> GovernedCall:
-        """Give what the caller is told of a call that waits."""
-        return self.governed(Outcome.PENDING, pending)
-
-    def governed(self, outcome: Outcome, pending: PendingApproval | None = None) -> GovernedCall:
-        """Give what the caller is told."""
-        request = self.request
-        if request is None:
-            request = ActionRequest(self.door.tool, EMPTY, None, self.own_context())
-        result = self.result
-        if result is None:
-            result = ActionResult(False, None, None, outcome.value)
-        decision = self.decision
-        if decision is None:
-            decision = Decision(Verdict.DENY, result.error or "", (f"<{result.code}>",))
-        return made_call(decision, result, request, outcome, pending)

@@ -34,15 +34,52 @@ BeforeAsking = Callable[[ActionRequest], tuple[str, str] | None]
 def doors_of(
     settings: Settings, tools: ToolSet, *, executor: Executor | None, schemas: Schemas = EMPTY
 ) -> dict[str, ToolDoor]:
-    """Make the door of each tool, by its name."""
+    """Give the door of each tool, by its name.
+
+    A set of tools keeps those that it had last: a host may make a guard for each of its runs.
+    """
+    policy = settings.policy
+    if executor is not None or settings.shadows or not tools or not _is_bundle(policy):
+        return _made_doors(settings, tools, executor, schemas)
+    last = tools.derived(_no_doors)
+    kept = last.get("doors")
+    if kept is None or kept[0] is not policy or not _are_the_same(kept[1], schemas):
+        doors = _made_doors(settings, tools, None, schemas)
+        # One value, so that threads may share it.
+        kept = last["doors"] = (policy, dict(schemas), doors)
+    return kept[2]
+
+
+def _made_doors(
+    settings: Settings, tools: ToolSet, executor: Executor | None, schemas: Schemas
+) -> dict[str, ToolDoor]:
     doors = {
         item.name: ToolDoor(item, tools.signature(item.name), executor, schemas.get(item.name))
         for item in tools
     }
-    if isinstance(settings.policy, PolicyBundle | LayeredPolicyBundle):
+    if _is_bundle(settings.policy):
         for door in doors.values():
             door.metadata = settings.metadata(door)
     return doors
+
+
+_Kept = tuple[object, Schemas, dict[str, "ToolDoor"]]
+
+
+def _no_doors(tools: ToolSet) -> dict[str, _Kept]:
+    return {}
+
+
+def _is_bundle(policy: object) -> bool:
+    """Whether a policy is ours, and says the same of a tool each time."""
+    return isinstance(policy, PolicyBundle | LayeredPolicyBundle)
+
+
+def _are_the_same(kept: Schemas, given: Schemas) -> bool:
+    # By identity: 1 equals True, and is another default.
+    return len(kept) == len(given) and all(
+        given.get(name) is schema for name, schema in kept.items()
+    )
 
 
 class ToolDoor:

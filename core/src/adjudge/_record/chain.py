@@ -13,6 +13,7 @@ import logging
 import math
 import os
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,7 +28,6 @@ from adjudge._record.lines import (
     chain_line,
     closing,
     hash_of,
-    hash_of_text,
     is_residue,
     is_whole,
     residue_record,
@@ -143,7 +143,7 @@ class _ChainWriter(PromptSink):
             if event.kind in OWN_KINDS:
                 raise RecordError(f"{event.kind} is the record's own kind of event; use another.")
             text = open_text(event, head)
-            head = hash_of_text(text)
+            head = sha256((text + "}").encode()).hexdigest()
             lines += f"{text}{SEAL}{head}{SEALED}"
         data = lines.encode("ascii")
         append(fd, data, size, offer)

@@ -30,7 +30,6 @@ __all__ = [
     "closing",
     "continued_record",
     "hash_of",
-    "hash_of_text",
     "is_residue",
     "is_torn",
     "is_whole",
@@ -78,13 +77,8 @@ def chain_line(record: Mapping[str, Any], prev_hash: str) -> tuple[bytes, str]:
 
 def sealed_line(text: str) -> tuple[bytes, str]:
     """Give the line, its newline included, and its hash, of the canonical JSON of a record."""
-    hexadecimal = hash_of_text(text[:-1])
+    hexadecimal = sha256(text.encode()).hexdigest()
     return (text[:-1] + SEAL + hexadecimal + SEALED).encode("ascii"), hexadecimal
-
-
-def hash_of_text(open_text: str) -> str:
-    """Give the hash of the canonical JSON of a record, of the text without its closing brace."""
-    return sha256((open_text + "}").encode()).hexdigest()
 
 
 def is_whole(line: bytes) -> bool:

@@ -43,11 +43,18 @@ class PlainWriter:
         starts = self._starts[tuple(value)]
         if starts is None:
             return None
-        writer_of = self._writers.get
+        writer_of, texts = self._writers.get, self._texts
         members = []
         for name, start in starts:
             item = value[name]
-            shown = writer_of(type(item), _nothing)(item)
+            kind = type(item)
+            # As the writers do, for what is nearly all of them.
+            if kind is str:
+                shown = texts[item]
+            elif kind is int and -_SMALL < item < _SMALL:
+                shown = repr(item)
+            else:
+                shown = writer_of(kind, _nothing)(item)
             if not shown:
                 return None
             members.append(start + shown)
@@ -126,7 +133,14 @@ class Frame:
         place = 1
         for name in self._names:
             value = differing[name]
-            text = writer_of(type(value), _nothing)(value)
+            kind = type(value)
+            # As the writers do, for what most of them are.
+            if value is None:
+                text: str | None = "null"
+            elif kind is PlainDict:
+                text = value.text
+            else:
+                text = writer_of(kind, _nothing)(value)
             if not text:
                 return None
             pieces[place] = text

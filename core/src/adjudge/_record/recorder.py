@@ -69,12 +69,17 @@ class Recorder:
         """Give the events to every sink; the answer is what is left to be waited for or said.
 
         A sink's coroutines run on the running loop where the caller is in one, else on the sync
-        door's. `offers` is an empty list. If an interrupt comes and there is anything in it, the
-        events are on their way to every sink all the same; else they are to none.
+        door's. `offers` is the caller's, and empty at first. If an interrupt comes and it is of
+        these events, they are on their way to every sink all the same; else they are to none.
+        Handing over the same events again does nothing where they are.
         """
         left: list[_Handed] = []
         if offers is None:
             offers = []
+        elif offers:
+            if offers[0].events is events:
+                return left
+            offers.clear()
         try:
             for lane in self._lanes:
                 offer = Offer(events)

@@ -103,6 +103,7 @@ def governed_tool(tool: T, binding: Binding) -> T:
     _check_doors(tool)
     copy = tool.model_copy()
     object.__setattr__(copy, "__class__", _governed_class(type(tool), binding))
+    _check_reached(copy)
     return copy
 
 
@@ -145,6 +146,17 @@ def _check_doors(tool: BaseTool) -> None:
             raise GovernError(
                 f"The tool {tool.name!r} has {name} replaced on the object itself, which would "
                 "hide the governed one; override it in a subclass."
+            )
+
+
+def _check_reached(copy: BaseTool) -> None:
+    """Raise `GovernError` where a tool's class answers for its methods with others."""
+    for name in (*_DOORS, "_run", "_arun"):
+        reached = getattr(getattr(copy, name, None), "__func__", None)
+        if reached is not getattr(type(copy), name, None):
+            raise GovernError(
+                f"The class of the tool {copy.name!r} gives {name} in a way of its own "
+                "(__getattribute__), which could reach its body past the guard; take that away."
             )
 
 

@@ -97,7 +97,12 @@ def _check(agent: AgentBase, binding: Binding) -> None:
         raise GovernError(f"The agent {agent.name!r} is under another guard; it has only one.")
     if not hasattr(type(agent), _BINDING):
         govern_tools(agent.tools, binding)
-    for item in _handoffs(agent):
+    handoffs = _handoffs(agent)
+    if not isinstance(handoffs, list):
+        raise GovernError(
+            f"The agent {agent.name!r} has a {type(handoffs).__name__} of handoffs; give a list."
+        )
+    for item in handoffs:
         if isinstance(item, Handoff):
             check_handoff(item, binding)
 
@@ -111,7 +116,7 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
             if binding.recursive:
                 govern_agents(agents_behind(tools), binding)
             kept = KeptTools.of(self)
-            return kept.governed(tools, kept.named(binding, self.name), listed=self.tools)
+            return kept.governed(tools, kept.bound(binding, self), listed=self.tools)
 
         async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
             """Give the instructions, and govern the agents that making them has added."""
@@ -122,7 +127,7 @@ def _governed_class(base: type[AgentBase], binding: Binding) -> type[AgentBase]:
         async def get_mcp_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
             """Give the tools of the agent's MCP servers, governed."""
             tools = await super().get_mcp_tools(run_context)
-            return govern_tools(tools, KeptTools.of(self).named(binding, self.name))
+            return govern_tools(tools, KeptTools.of(self).bound(binding, self))
 
         if hasattr(base, "get_prompt"):  # a realtime agent has none
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
-from agents import FunctionTool, RunContextWrapper
+from agents import AgentBase, FunctionTool, RunContextWrapper
 from agents.function_schema import FuncSchema
 from agents.tool_context import ToolContext
 
@@ -31,7 +31,9 @@ class Binding:
     ungoverned: frozenset[str] = frozenset()
     context: ContextSource | None = None
     agent: str | None = None
-    """The agent whose tools are governed, where that is known: it tells equal calls apart."""
+    """The name of the agent whose tools are governed, where known: it tells equal calls apart."""
+    holder: ref[AgentBase] | None = None
+    """That agent itself."""
     declared: ToolMetadata | None = None
     shadow: Callable[..., Any] | None = None
     owned: bool = False

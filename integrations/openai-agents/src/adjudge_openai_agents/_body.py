@@ -155,6 +155,11 @@ def govern_copy(
     governed: Any = copy.copy(tool)
     body = make(governed, binding)
     setattr(governed, field, body)
+    if getattr(governed, field) is not body:
+        raise GovernError(
+            f"The tool {name!r} has its own {field} whatever is set, so no guard can stand before "
+            f"its body; let {field} be a plain attribute."
+        )
     own = getattr(tool, "needs_approval", None)
     asks = binding.guard.pauses and binding.guard.may_ask
     if own is not None and (asks or own is not False):

@@ -12,7 +12,13 @@ import json
 import re
 from typing import Any
 
-from agents import FunctionTool, ToolOriginType, get_current_span
+from agents import (
+    FunctionTool,
+    ModelBehaviorError,
+    RunContextWrapper,
+    ToolOriginType,
+    get_current_span,
+)
 from agents import tool as sdk
 from agents.function_schema import FuncSchema
 from agents.tool_context import ToolContext
@@ -42,8 +48,15 @@ _ASKS_WHERE_CHANGED = tuple(map(int, _VERSION[:3])) >= (0, 22, 3)
 class GovernedInvoker(GovernedBody):
     """The governed way to one function tool's body; a denial is the tool's output."""
 
-    def __init__(self, tool: FunctionTool, binding: Binding, parameters: FuncSchema | None) -> None:
+    def __init__(
+        self,
+        tool: FunctionTool,
+        binding: Binding,
+        parameters: FuncSchema | None,
+        original: FunctionTool,
+    ) -> None:
         super().__init__(tool.name, binding)
+        self._original = original
         self._schema = tool.params_json_schema
         self._has_output_schema = tool.output_json_schema is not None
         self._parameters = parameters
@@ -62,7 +75,25 @@ class GovernedInvoker(GovernedBody):
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
         """Judge one call, run the body if it may, and answer as the tool does where it fails."""
+        await self._check_enabled(context)
         return await self._answer(context, arguments)
+
+    async def _check_enabled(self, context: RunContextWrapper[Any]) -> None:
+        """Raise as the SDK does for a tool that was enabled when it was offered, and is not now.
+
+        The SDK looks for the tools that run among the agent's own, and does not find copies.
+        """
+        holder = None if self.binding.holder is None else self.binding.holder()
+        if holder is None or not any(each is self._original for each in holder.tools):
+            return
+        enabled = self._original.is_enabled
+        if callable(enabled):
+            answer = enabled(context, getattr(context, "agent", None) or holder)
+            enabled = bool(await answer if inspect.isawaitable(answer) else answer)
+        if not enabled:
+            raise ModelBehaviorError(
+                f"Tool {self.name} is currently disabled for agent {holder.name}."
+            )
 
     def proposal(
         self, arguments: str, call_id: str | None, validated: ValidatedArguments | None
@@ -126,7 +157,7 @@ def govern_function_tool(tool: FunctionTool, binding: Binding) -> FunctionTool:
         tool,
         "on_invoke_tool",
         binding,
-        lambda made, binding: GovernedInvoker(made, binding, parameters),
+        lambda made, binding: GovernedInvoker(made, binding, parameters, tool),
     )
     if governed is not tool and governed.output_json_schema is not None:
         let_guard_texts_pass(governed)

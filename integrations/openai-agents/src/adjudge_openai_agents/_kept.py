@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
+from weakref import ref
 
 from agents import AgentBase, Tool
 
@@ -41,11 +42,12 @@ class KeptTools:
         """Give none: a deep copy of an agent has other tools."""
         return KeptTools()
 
-    def named(self, binding: Binding, name: str) -> Binding:
-        """Give a binding for the tools of the agent of that name."""
+    def bound(self, binding: Binding, agent: AgentBase) -> Binding:
+        """Give a binding for the tools of the agent, under the name that it has now."""
         known = self._bound
-        if known is None or known[0] is not binding or known[1].agent != name:
-            self._bound = known = (binding, replace(binding, agent=name))
+        if known is None or known[0] is not binding or not _is_for(known[1], agent):
+            known = (binding, replace(binding, agent=agent.name, holder=ref(agent)))
+            self._bound = known
         return known[1]
 
     def governed(
@@ -68,6 +70,11 @@ class KeptTools:
                 kept.setdefault(id(tool), before[id(tool)])
         self._kept = kept
         return governed
+
+
+def _is_for(binding: Binding, agent: AgentBase) -> bool:
+    holder = None if binding.holder is None else binding.holder()
+    return holder is agent and binding.agent == agent.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class Loop:
         self._record = record
         self._compressor = compressor
         self._choose = chooser(agent, on_token, seconds=budget.step_timeout_seconds)
-        self._plain = plain if compressor is None and not journal.keeps else None
+        is_plain = compressor is None and not journal.keeps and not checks_cancel
+        self._plain = plain if is_plain else None
         self._unanswered = unanswered
         self._checks_cancel = checks_cancel
         self._conversation = Conversation([Message("user", task)])
@@ -76,7 +77,7 @@ class Loop:
 
     async def run(self) -> str:
         """Run to the answer, and give it; raises `Stop` where there is none."""
-        journal, meter = self._journal, self.meter
+        journal, meter, plain = self._journal, self.meter, self._plain
         step = 0
         while True:
             reason = self._cancelled()
@@ -101,7 +102,9 @@ class Loop:
             if past is None and type(action) is ToolCall:
                 # What nearly every step is: nothing lies beside it or behind it.
                 meter.propose(action, step)
-                told = await self._run_call(step, 0, action)
+                told = await (plain(action) if plain else self._run_call(step, 0, action))
+                if isinstance(told, Answer):
+                    told = await self._settled(step, 0, action, told, uncertain=False)
                 if told is None or action.usage is not None or self._halt.stop is not None:
                     self._go_on(step, action, (action,), (told,))
                 else:
@@ -267,13 +270,7 @@ class Loop:
             reason = self._cancelled()
             if reason is not None:
                 raise _cancellation(reason, at="pre_execute", step=step)
-        if self._plain is not None:
-            told = await self._plain(call)
-            if isinstance(told, str):
-                return told
-            answer = told
-        else:
-            answer = await self._calls.run(step, index, call, uncertain=uncertain)
+        answer = await self._calls.run(step, index, call, uncertain=uncertain)
         return await self._settled(step, index, call, answer, uncertain=uncertain)
 
     async def _replayed(self, step: int, kept: Kept) -> str:

@@ -11,6 +11,7 @@ pytest.register_assert_rewrite(
     "adjudge_conformance.ledger",
     "adjudge_conformance.noticing",
     "adjudge_conformance.run_stores",
+    "adjudge_conformance.servers",
     "adjudge_conformance.session_stores",
     "adjudge_conformance.suite",
     "adjudge_conformance.worker",

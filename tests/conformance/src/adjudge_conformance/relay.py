@@ -1,52 +1,59 @@
-"""A way to the server that a test can cut, or let nothing through."""
+"""A way to a server that a test can cut, or let nothing through."""
+
+from __future__ import annotations
 
 import contextlib
 import select
 import socket
 import threading
-from pathlib import Path
+from typing import Self
+
+__all__ = ["Relay"]
 
 
 class Relay:
-    """Listens on a port of its own and passes on what comes, both ways; a context manager."""
+    """Listens on `port` of the loopback and passes on what comes, both ways; a context manager.
 
-    def __init__(self, where):
+    `where` is the path of a socket, or a host and a port. `taken` counts the connections.
+    """
+
+    def __init__(self, where: str | tuple[str, int]) -> None:
         self._where = where
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self.port: int = self._listener.getsockname()[1]
         self.taken = 0
-        self._open = set()
+        self._open: set[socket.socket] = set()
         self._flows = threading.Event()
         self._flows.set()
         self._lock = threading.Lock()
         self._ended = False
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._ended = True
         self._flows.set()
         self._listener.close()
         self.cut()
 
-    def hold(self):
+    def hold(self) -> None:
         """Let nothing through any more, and say nothing of it."""
         self._flows.clear()
 
-    def release(self):
+    def release(self) -> None:
         """Let through again, what was held first."""
         self._flows.set()
 
-    def cut(self):
+    def cut(self) -> None:
         """End every connection there is."""
         with self._lock:
             for each in self._open:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
-    def _serve(self):
+    def _serve(self) -> None:
         while not self._ended:
             try:
                 client, _ = self._listener.accept()
@@ -55,7 +62,7 @@ class Relay:
             self.taken += 1
             threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
 
-    def _pass_on(self, client):
+    def _pass_on(self, client: socket.socket) -> None:
         server = socket.socket(socket.AF_UNIX if isinstance(self._where, str) else socket.AF_INET)
         with client, server:
             server.connect(self._where)
@@ -72,9 +79,3 @@ class Relay:
                         other[each].sendall(data)
             with self._lock:
                 self._open -= {client, server}
-
-
-def address(parameters):
-    """Give where a server listens, from the parameters of a connection string."""
-    host, port = parameters.get("host", "localhost"), int(parameters.get("port") or 5432)
-    return str(Path(host, f".s.PGSQL.{port}")) if host.startswith("/") else (host, port)
