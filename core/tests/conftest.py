@@ -52,11 +52,13 @@ def _places(code, *, anywhere):
     instructions = list(dis.get_instructions(code, show_caches=False))
     if anywhere:
         return {each.offset for each in instructions if each.opname not in _HANDLING}
-    looks = ("CALL", "RESUME", "JUMP_BACKWARD", "SEND", "FOR_ITER")
     return {
         after.offset
         for before, after in itertools.pairwise(instructions)
-        if before.opname.startswith(looks)
+        if before.opname.startswith("CALL")
+        or before.opname == "JUMP_BACKWARD"
+        # Not where one generator gives what another yields.
+        or (before.opname == "RESUME" and before.arg & 3 < 2)
     }
 
 

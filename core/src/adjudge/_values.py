@@ -135,6 +135,24 @@ def freeze_object(value: Mapping[str, object], *, where: str = "args") -> Frozen
 
 
 def _freeze_object(value: Mapping[Any, Any], where: str, depth: int) -> FrozenDict:
+    if type(value) is dict:
+        # Looked at is what was taken, whatever becomes of the other.
+        value = taken = FrozenDict(value)
+        for key, item in taken.items():
+            kind = type(item)
+            if not (
+                type(key) is str
+                and key.isascii()
+                and (
+                    (kind is str and item.isascii())
+                    or (kind is int and -_SMALL < item < _SMALL)
+                    or kind is bool
+                    or item is None
+                )
+            ):
+                break
+        else:
+            return taken
     items: dict[str, Any] = {}
     for key, item in value.items():
         if type(key) is not str:
@@ -143,17 +161,7 @@ def _freeze_object(value: Mapping[Any, Any], where: str, depth: int) -> FrozenDi
             )
         if not key.isascii():
             _checked_text(key, where)
-        kind = type(item)
-        # What most arguments are needs no name for its place, which takes time to write.
-        if (
-            (kind is str and item.isascii())
-            or (kind is int and -_SMALL < item < _SMALL)
-            or kind is bool
-            or item is None
-        ):
-            items[key] = item
-        else:
-            items[key] = _freeze(item, f"{where}.{key}", depth + 1)
+        items[key] = _freeze(item, f"{where}.{key}", depth + 1)
     return FrozenDict(items)
 
 

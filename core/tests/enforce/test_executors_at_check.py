@@ -90,6 +90,25 @@ async def test_an_executor_that_answers_oddly_failed(bench, check, answer):
     assert bench.terminals == ["action.failed"]
 
 
+@pytest.mark.parametrize("lasted", [float("nan"), float("inf"), 1e308, 10**400, -1, None, "1"])
+async def test_a_duration_that_is_none_loses_no_result(bench, check, lasted):
+    """Law 7: a body that has run ends on record, however long its executor says that it took."""
+
+    @tool()
+    async def look():
+        """Look."""
+
+    async def execute(_request, _definition):
+        return ActionResult(True, "seen", duration_ms=lasted)
+
+    guard = bench.guard({"decision": "allow"}, tools=[look], executor=execute)
+
+    call = await check(guard, "look", {})
+
+    assert ("seen", ["action.completed"]) == (call.result.value, bench.terminals)
+    assert 0 <= call.result.duration_ms < 60_000
+
+
 async def test_an_executor_that_raises_failed(bench, check):
     """An executor's exception is a failed call."""
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections import Counter
 
 import pytest
 
 from adjudge import ApprovalDecision, ToolGuard, ToolSet, compile_policy, required_sink, tool
+from adjudge._enforcement.approvals import pause_approval
+from adjudge._ledger.entries import MemoryLedger
 from adjudge._record.recorder import PromptSink
 
+GRANT = ApprovalDecision(True, "ana", "fine")
 OF = [
     *("/_enforcement/drivers.py", "/_enforcement/mediation.py", "/_enforcement/attempt.py"),
-    *("/_record/recorder.py", "/_record/lanes.py"),
+    *("/_enforcement/verdicts.py", "/_record/recorder.py", "/_record/lanes.py"),
 ]
 TERMINAL = frozenset(
     f"action.{how}" for how in ("completed", "failed", "denied", "previewed", "cancelled")
@@ -61,7 +65,7 @@ class Called:
         self.events.append(event)
 
 
-def guard_of(verdict, sink):
+def guard_of(verdict, sink, on_approval=lambda request: GRANT):
     """Make a guard whose every call comes to this verdict, and the list of what ran."""
     ran = []
 
@@ -86,7 +90,7 @@ def guard_of(verdict, sink):
         policy=compile_policy({"version": 1, "rules": [rule]}),
         tools=ToolSet.from_functions(note),
         sinks=[required_sink(sink)],
-        on_approval=lambda request: ApprovalDecision(True, "ana", "fine"),
+        on_approval=on_approval,
     )
     return guard, ran
 
@@ -144,3 +148,27 @@ def test_a_call_that_is_interrupted_has_exactly_one_ending(
             assert "action.completed" not in first or ran_first, (step, first)
 
     at_each_instruction(begin, check, anywhere=door is sync, of=OF, at_least=40)
+
+
+def test_an_answer_that_is_interrupted_leaves_one_ending_or_an_open_question(at_each_instruction):
+    """A paused call is gone on with once at most, and its ending is there once it was taken up."""
+
+    def begin():
+        sink = Kept()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            guard, ran = guard_of("approve_required", sink, pause_approval(MemoryLedger()))
+        pending = guard.check_sync("note", {"text": "a"}).pending
+        sink.events.clear()
+        return lambda: guard.resume_sync(pending.id, GRANT), (guard, sink, ran)
+
+    def check(about, step):
+        guard, sink, ran = about
+        until_idle(guard)
+        kinds = [event.kind for event in sink.events]
+
+        assert len(ran) <= 1
+        assert bool(kinds) == len(TERMINAL.intersection(kinds)), (step, kinds)
+        assert set(Counter(kinds).values()) <= {1}, (step, kinds)
+
+    at_each_instruction(begin, check, anywhere=False, of=[*OF, "/_enforcement/resumption.py"])

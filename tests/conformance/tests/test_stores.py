@@ -2,8 +2,8 @@
 
 import inspect
 import sqlite3
-import time
-from contextlib import closing
+import threading
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,12 +109,25 @@ def change(place, table, where, values):
     return repair
 
 
-class LooksAndThenAppends(SQLiteRunStore):
+class Pairs:
+    """Has those who do something about the same thing wait for each other, two by two."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._pairs = {}
+
+    def meet(self, about):
+        """Wait until somebody else is as far, if there is anybody."""
+        with suppress(threading.BrokenBarrierError):
+            self._pairs.setdefault(about, threading.Barrier(2)).wait(0.5)
+
+
+class LooksAndThenAppends(Pairs, SQLiteRunStore):
     async def append(self, record):
-        """Look first, and append a moment later, whoever was there meanwhile."""
+        """Look first, and append when somebody else has looked as well."""
         if [each for each in await self.load(record.run_id) if each.seq == record.seq]:
             raise DuplicateRecord
-        time.sleep(0.01)
+        self.meet(record.seq)
         try:
             await super().append(record)
         except DuplicateRecord:
@@ -183,13 +196,13 @@ class SavesWhateverIsThere(MemorySessionStore):
         return await super().save(record, expected_version=found.version)
 
 
-class LooksAndThenSaves(SQLiteSessionStore):
+class LooksAndThenSaves(Pairs, SQLiteSessionStore):
     async def save(self, record, *, expected_version):
-        """Compare first, and save a moment later."""
+        """Compare first, and save when somebody else has compared as well."""
         found = await self.load(record.session_id)
         if found.version != expected_version:
             raise ConcurrentModification
-        time.sleep(0.01)
+        self.meet(record.session_id)
         found = await self.load(record.session_id)
         return await super().save(record, expected_version=found.version)
 

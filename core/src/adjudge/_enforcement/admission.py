@@ -89,6 +89,36 @@ class Admission(Judging):
         self.request = request
         return request
 
+    def take_up_own(self, reading: Reading) -> ExecutionContext:
+        """Make the request of the guard's own principal, and give its context.
+
+        It is what `take_up` makes of `own_context`, without their calls, which cost as much again.
+        """
+        settings, door = self.settings, self.door
+        context: ExecutionContext = OpenContext(
+            settings.principal,
+            settings.environment,
+            settings.workspace,
+            self.correlation_id,
+            self.seq,
+            settings.now(),
+            EMPTY,
+            None,
+        )
+        context.__class__ = ExecutionContext
+        self.request = request = OpenRequest(
+            door.tool,
+            reading.args,
+            settings.metadata(door) if door.metadata is None else door.metadata,
+            context,
+            door.namespace,
+            reading.given,
+            reading.injected,
+            EMPTY,
+        )
+        request.__class__ = ActionRequest
+        return context
+
     def propose(self, reading: Reading, context: ExecutionContext | None) -> Steps[None]:
         """Record the proposal, whose request was taken up."""
         if self.settings.records:
@@ -151,18 +181,9 @@ class Admission(Judging):
     def own_context(self, extra: FrozenDict = EMPTY) -> ExecutionContext:
         """Give the context that holds where no `context=` was given: the guard's own."""
         settings = self.settings
-        context: ExecutionContext = OpenContext(
-            settings.principal,
-            settings.environment,
-            settings.workspace,
-            self.correlation_id,
-            self.seq,
-            settings.now(),
-            extra,
-            None,
+        return self.made_context(
+            settings.principal, settings.environment, settings.workspace, extra, None
         )
-        context.__class__ = ExecutionContext
-        return context
 
     def _frozen_extra(self) -> FrozenDict:
         try:

@@ -103,7 +103,8 @@ class _Thread:
     def stop(self) -> None:
         """End the thread, or keep it from beginning."""
         self._stopped = True
-        if self.loop is not None:
+        # A forked child shares what wakes its parent's loop.
+        if self.loop is not None and self._pid == os.getpid():
             with contextlib.suppress(RuntimeError):  # it is closed already
                 self.loop.call_soon_threadsafe(self.loop.stop)
 

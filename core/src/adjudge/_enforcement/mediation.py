@@ -58,7 +58,10 @@ class Mediation(Verdicts):
                 if approach is None:
                     if self.out:
                         yield self.out
-                    led_to: GovernedCall | Raised | Execute = self.to_body()
+                    assert self.request is not None
+                    led_to: GovernedCall | Raised | Execute = self.execution_of(
+                        self.request, self.request
+                    )
                 else:
                     led_to = yield from approach
                 if not isinstance(led_to, Execute):
@@ -77,10 +80,10 @@ class Mediation(Verdicts):
                 else:
                     result, outcome = OpenResult(True, value, None, "", elapsed, ()), _COMPLETED
                     result.__class__ = ActionResult
+                self.result = result
                 decision = self.decision
                 if self.entry is not None or decision is None or decision.obligations:
                     return (yield from self._finish(result, value))
-                self.result = result
                 if self.settings.records:
                     try:
                         yield self.handing_over_end(outcome, self._ending(outcome))
@@ -120,8 +123,7 @@ class Mediation(Verdicts):
             reading = self.read()
             if self.context is not None or self.extra:
                 return self.mediate(reading)
-            context = self.own_context()
-            self.take_up(reading, context)
+            context = self.take_up_own(reading)
             if settings.records:
                 self.held = self.proposal(reading, context)
                 if not settings.holds_proposals:
@@ -215,7 +217,7 @@ class Mediation(Verdicts):
     def _ending(self, outcome: Outcome) -> dict[str, Any]:
         result = self.result
         assert result is not None
-        body: dict[str, Any] = {"duration_ms": round(result.duration_ms * 1000) / 1000}
+        body: dict[str, Any] = {"duration_ms": round(result.duration_ms, 3)}
         if outcome is Outcome.FAILED:
             body |= {"code": result.code, "error": result.error}
         return body

@@ -55,6 +55,7 @@ class Verdicts(Admission):
         return self.governed(Outcome.FAILED)
 
     def enforce(self, request: ActionRequest, decision: Decision) -> Approach:
+        """Hand over the judgment, and lead to the body, or to what comes in its place."""
         if self.out:
             yield self.out
         verdict = decision.verdict

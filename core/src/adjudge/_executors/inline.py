@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from adjudge._enforcement.limits import is_positive
@@ -23,6 +24,7 @@ from adjudge._values import OpaqueValue, thaw
 __all__ = ["Executor", "call_arguments", "checked_result", "inline_executor"]
 
 _SCALARS = frozenset({bool, float, int, str, type(None)})
+_LONGEST_MS = 1e15
 
 Executor: TypeAlias = Callable[[ActionRequest, ToolDef], Awaitable[ActionResult]]
 
@@ -71,11 +73,19 @@ def call_arguments(request: ActionRequest) -> dict[str, Any]:
 
 
 def checked_result(value: object, elapsed: float) -> ActionResult:
-    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool."""
+    """Hold an executor to its contract: an `ActionResult` whose `ok` is a bool.
+
+    A duration that is none gives way to `elapsed`: the body has run, and its result must not be
+    lost for it.
+    """
     if not isinstance(value, ActionResult) or not isinstance(value.ok, bool):
         text = f"the executor answered with a {type(value).__name__}, which is no ActionResult"
         return ActionResult(False, None, text, "executor_failed", elapsed)
-    return value
+    lasted: object = value.duration_ms
+    # Of NaN no comparison is true.
+    if isinstance(lasted, int | float) and 0 <= lasted < _LONGEST_MS:
+        return value
+    return replace(value, duration_ms=elapsed)
 
 
 def _start(function: Callable[..., Any], args: Mapping[str, Any]) -> asyncio.Future[_Ended]:

@@ -152,8 +152,8 @@ def _check_doors(tool: BaseTool) -> None:
 def _check_reached(copy: BaseTool) -> None:
     """Raise `GovernError` where a tool's class answers for its methods with others."""
     for name in (*_DOORS, "_run", "_arun"):
-        reached = getattr(getattr(copy, name, None), "__func__", None)
-        if reached is not getattr(type(copy), name, None):
+        own = next((vars(each)[name] for each in type(copy).__mro__ if name in vars(each)), None)
+        if getattr(getattr(copy, name, None), "__func__", None) is not own:
             raise GovernError(
                 f"The class of the tool {copy.name!r} gives {name} in a way of its own "
                 "(__getattribute__), which could reach its body past the guard; take that away."

@@ -8,6 +8,7 @@ import pytest
 
 # Before the modules that assert are imported, or a failure shows no values.
 pytest.register_assert_rewrite(
+    "adjudge_conformance._contract",
     "adjudge_conformance.ledger",
     "adjudge_conformance.noticing",
     "adjudge_conformance.run_stores",

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from adjudge_conformance._rivals import Rival
 
-__all__ = ["contend_in_processes", "contend_in_threads", "finish", "forbid_redefining"]
+__all__ = ["contend_in_processes", "contend_in_threads", "finish"]
 
 _Given = TypeVar("_Given")
 
@@ -21,17 +21,6 @@ _Given = TypeVar("_Given")
 def finish(work: Coroutine[Any, Any, _Given]) -> _Given:
     """Run what a store's method gives to its end, in an event loop of its own."""
     return asyncio.run(work)
-
-
-def forbid_redefining(cls: type) -> None:
-    """Raise `TypeError` where a subclass of a contract redefines one of its tests."""
-    redefined = sorted(
-        name
-        for name in vars(cls)
-        if name.startswith("test_") and any(hasattr(base, name) for base in cls.__bases__)
-    )
-    if redefined:
-        raise TypeError(f"{cls.__name__} redefines {', '.join(redefined)} of the contract.")
 
 
 def contend_in_threads(

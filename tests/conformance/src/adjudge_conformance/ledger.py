@@ -25,6 +25,7 @@ import pytest
 
 from adjudge import ApprovalDecision, LedgerError, Principal
 from adjudge.integration import EntryState, FrozenDict, OpaqueValue
+from adjudge_conformance._contract import Contract
 from adjudge_conformance._rivals import Rival
 from adjudge_conformance._steps import (
     ENDS,
@@ -47,21 +48,13 @@ _THREADS, _PROCESSES = 8, 3
 _STEPS = ("add", "answer", "claim", "expire")
 
 
-class LedgerContract:
+class LedgerContract(Contract):
     """Subclass it, and say how a ledger is opened and how its store is spoilt.
 
     `rounds` is how often each race is run.
     """
 
     rounds: ClassVar[int] = 50
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        redefined = sorted(
-            name for name in vars(cls) if name.startswith("test_") and hasattr(LedgerContract, name)
-        )
-        if redefined:
-            raise TypeError(f"{cls.__name__} redefines {', '.join(redefined)} of the contract.")
 
     # To be said by the subclass
 

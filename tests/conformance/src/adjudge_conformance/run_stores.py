@@ -15,21 +15,17 @@ its own event loop, and real processes, which find the class in its file again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta, timezone
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from adjudge import DuplicateRecord, StepRecord, StoreError
 from adjudge.integration import FrozenDict, OpaqueValue
-from adjudge_conformance._contests import (
-    contend_in_processes,
-    contend_in_threads,
-    finish,
-    forbid_redefining,
-)
+from adjudge_conformance._contests import contend_in_processes, contend_in_threads, finish
+from adjudge_conformance._contract import StoreContract
 from adjudge_conformance._rivals import Rival
 from adjudge_conformance._steps import NOW, VALUES
 
@@ -43,38 +39,10 @@ _NAMES = ("run", "Run", "run ", " run", "ru", "run1", "run:1", "run%", "r_n", "Ã
 _THREADS = 8
 
 
-class RunStoreContract:
+class RunStoreContract(StoreContract):
     """Subclass it, and say how a store is opened; `rounds` is how often each race is run."""
 
-    rounds: ClassVar[int] = 50
-    durable: ClassVar[bool] = False
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        forbid_redefining(cls)
-
-    # To be said by the subclass
-
-    @staticmethod
-    def open_store(place: str) -> Any:
-        """Open the store at a place, in this process or another."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def place(self) -> Iterator[str]:
-        """Give the place of an empty store, for one test."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def store(self, place: str) -> Any:
-        """Open an empty store."""
-        return self.open_store(place)
-
     # What is kept
-
-    def test_says_whether_it_is_durable(self, store: Any) -> None:
-        """The runtime asks before it relies on it."""
-        assert self.durable is store.durable
 
     def test_step_comes_back_as_it_was_appended(self, store: Any) -> None:
         """Numbers are exact, texts untouched, and the time is the same to the microsecond."""

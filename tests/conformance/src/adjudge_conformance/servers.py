@@ -22,6 +22,7 @@ import pytest
 
 from adjudge import LedgerError
 from adjudge.integration import EntryState
+from adjudge_conformance._contract import Contract
 from adjudge_conformance._steps import ENTRY, NOW
 from adjudge_conformance.relay import Relay
 
@@ -56,7 +57,7 @@ print(len(ledger.of_run("run")))
 """
 
 
-class ServerLedgerContract:
+class ServerLedgerContract(Contract):
     """Subclass it, and name the ledger.
 
     `ledger_class` takes a URL, `busy_seconds`, `connect_seconds` and `connections`. `late` are the

@@ -14,9 +14,9 @@ with its own event loop, and real processes, which find the class in its file ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -28,12 +28,8 @@ from adjudge import (
     UnknownSession,
 )
 from adjudge.integration import FrozenDict, OpaqueValue
-from adjudge_conformance._contests import (
-    contend_in_processes,
-    contend_in_threads,
-    finish,
-    forbid_redefining,
-)
+from adjudge_conformance._contests import contend_in_processes, contend_in_threads, finish
+from adjudge_conformance._contract import StoreContract
 from adjudge_conformance._rivals import Rival
 from adjudge_conformance._steps import VALUES
 
@@ -48,38 +44,10 @@ _NAMES = ("s", "S", "s ", " s", "s1", "s:1", "s%", "é", "e\u0301", "ß")
 _THREADS = 8
 
 
-class SessionStoreContract:
+class SessionStoreContract(StoreContract):
     """Subclass it, and say how a store is opened; `rounds` is how often each race is run."""
 
-    rounds: ClassVar[int] = 50
-    durable: ClassVar[bool] = False
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        forbid_redefining(cls)
-
-    # To be said by the subclass
-
-    @staticmethod
-    def open_store(place: str) -> Any:
-        """Open the store at a place, in this process or another."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def place(self) -> Iterator[str]:
-        """Give the place of an empty store, for one test."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def store(self, place: str) -> Any:
-        """Open an empty store."""
-        return self.open_store(place)
-
     # What is kept
-
-    def test_says_whether_it_is_durable(self, store: Any) -> None:
-        """The kernel asks before it relies on it."""
-        assert self.durable is store.durable
 
     def test_new_session_has_version_one(self, store: Any) -> None:
         """Whatever its record said, and it is there as it was given."""
