@@ -11,6 +11,7 @@ from adjudge._record.chain import hash_chained_sink
 from adjudge._record.sinks import required_sink
 from adjudge._record.verification import verify_chain
 from adjudge._types import ApprovalDecision, Outcome
+from adjudge._values import freeze_object
 from adjudge.errors import GovernError, RecordError
 from adjudge.policy import compile_policy
 
@@ -281,12 +282,14 @@ class TestGuardsOfTheSameTools:
         """A schema that is equal to the one before, and is another, has its own default."""
         tools = self.tools(bench)
         made = [
-            {
-                "type": "object",
-                "properties": {"most": {"type": "boolean", "default": default}},
-                "required": [],
-                "additionalProperties": False,
-            }
+            freeze_object(
+                {
+                    "type": "object",
+                    "properties": {"most": {"type": "boolean", "default": default}},
+                    "required": [],
+                    "additionalProperties": False,
+                }
+            )
             for default in (1, True)
         ]
         guard = bench.guard(ALLOW)
@@ -298,6 +301,27 @@ class TestGuardsOfTheSameTools:
                 await other.check("count", {})
 
         assert ["5", "1", "True", "5"] == [repr(each) for each in bench.ran]
+
+    async def test_each_goes_by_its_schemas_as_they_are_when_it_is_made(self, bench):
+        """Section 3: a schema that was changed since the guard before is read anew."""
+        tools = self.tools(bench)
+        asked = {"type": "integer"}
+        schema = {
+            "type": "object",
+            "properties": {"most": asked},
+            "required": ["most"],
+            "additionalProperties": False,
+        }
+        guard = bench.guard(ALLOW)
+
+        before = await guard.with_tools(tools, schemas={"count": schema}).check(
+            "count", {"most": 9}
+        )
+        asked["type"] = "array"
+        after = await guard.with_tools(tools, schemas={"count": schema}).check("count", {"most": 9})
+
+        assert ["completed", "failed"] == [before.outcome, after.outcome]
+        assert [9] == bench.ran
 
     async def test_each_knows_of_its_own_previews(self, bench):
         """Clause 17: whether there is a shadow is what this guard could run."""

@@ -189,7 +189,14 @@ class ToolGuard:
         tool runs in a thread of its own, which a cancellation leaves behind. `place` says where in
         a run that can pause the call stands (`adjudge.integration.CallPlace`).
         """
-        return await drive(self._checking(name, args, extra, context, place), self._recorder)
+        door = self._doors.get(name) if place is None and type(name) is str else None
+        if door is None:
+            steps = self._checking(name, args, extra, context, place)
+        else:
+            # As `_checking` does, without the call, for what nearly all of them are.
+            number = self._next_number()
+            steps = Mediation(self._settings, door, number, args, extra, context).guarded()
+        return await drive(steps, self._recorder)
 
     def check_sync(
         self,
@@ -331,9 +338,6 @@ class ToolGuard:
         place: CallPlace | None,
     ) -> Mediating:
         settings, number = self._settings, self._next_number
-        if place is None:
-            door = (self._doors.get(name) if type(name) is str else None) or self._door(name)
-            return Mediation(settings, door, number(), args, extra, context).guarded()
         door = self._door(name, place)
         if door.run is None:
             return Mediation(settings, door, number(), args, extra, context).guarded()

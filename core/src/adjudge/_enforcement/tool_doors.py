@@ -36,11 +36,15 @@ def doors_of(
 ) -> dict[str, ToolDoor]:
     """Give the door of each tool, by its name.
 
-    A set of tools keeps those that it had last: a host may make a guard for each of its runs.
+    A set of tools keeps those that it had last: a host may make a guard for each of its runs, of
+    schemas that are frozen, so that none of them can have changed meanwhile.
     """
     policy = settings.policy
     if executor is not None or settings.shadows or not tools or not _is_bundle(policy):
         return _made_doors(settings, tools, executor, schemas)
+    # What was read of a schema must hold for the next guard, too.
+    if not all(type(schema) is FrozenDict for schema in schemas.values()):
+        return _made_doors(settings, tools, None, schemas)
     last = tools.derived(_no_doors)
     kept = last.get("doors")
     if kept is None or kept[0] is not policy or not _are_the_same(kept[1], schemas):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
 from adjudge import (
+    ArgumentsRefused,
     GovernedCall,
     Outcome,
     ToolDef,
@@ -21,7 +23,7 @@ from adjudge import (
     Verdict,
     inline_executor,
 )
-from adjudge.integration import CallPlace, EntryState, LedgerEntry
+from adjudge.integration import CallPlace, EntryState, LedgerEntry, freeze_object
 from adjudge_runtime._answers import Answer, text_of_value
 from adjudge_runtime._claiming import claiming_executor, claiming_tools, holds_agents
 from adjudge_runtime._desk import Desk
@@ -185,10 +187,14 @@ def _schemas(tools: ToolSet) -> dict[str, dict[str, Any]]:
         if tool.name in found:
             continue
         try:
-            found[tool.name] = tool_schema(tool)
+            schema = tool_schema(tool)
         except ToolDefinitionError:
             # No model of ours can be told of it; the names of its arguments are held to anyway.
             continue
+        with suppress(ArgumentsRefused):  # the default is no number, for one
+            # What a guard reads of one that cannot change holds for each run.
+            schema = freeze_object(schema)
+        found[tool.name] = schema
     return found
 
 
