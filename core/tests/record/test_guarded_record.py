@@ -158,3 +158,26 @@ async def test_no_sink_can_change_what_the_next_one_records(record, redact):
 
     assert tried
     assert "forged" not in record.read_text()
+
+
+@pytest.mark.parametrize("way", ["event", "refused"])
+async def test_what_another_guard_recorded_is_looked_through_anew(record, way):
+    """What one redactor leaves in a body is nothing that a stricter one vouches for."""
+
+    def unknown():
+        raise LookupError("nobody")
+
+    seen = []
+    await drive(seen.append)
+    redact = default_redactor(names=["mode"])
+    async with ToolGuard(
+        policy=POLICY, tools=ToolSet([send]), sinks=[hash_chained_sink(record)], redact=redact
+    ) as guard:
+        if way == "event":
+            await guard.record_event("run.noted", {"was": seen[0].body})
+        else:
+            await guard.check("send", seen[0].body, context=unknown)
+
+    assert "run" == seen[0].body["args"]["mode"]
+    assert '"mode":"[redacted]"' in record.read_text("utf-8")
+    assert '"mode":"run"' not in record.read_text("utf-8")

@@ -223,6 +223,8 @@ def described(who: Principal, redact: Redactor) -> FrozenDict:
 
 def _described(arguments: object) -> Any:
     """Give refused arguments as JSON, for the record alone."""
+    if type(arguments) is PlainDict:
+        arguments = dict(arguments)  # what another redactor vouched for is looked through anew
     try:
         return to_json(arguments)
     except Exception:

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -118,11 +119,7 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._running.values():
-            assert worker.stdin is not None
-            worker.stdin.close()
-            worker.wait(_TIME_LIMIT)
-            assert worker.stdout is not None
-            worker.stdout.close()
+            _end(worker)
 
     def start(self, job: Job) -> Report:
         """Run the cell until it ends or waits for a person."""
@@ -154,7 +151,10 @@ class Workers:
 
     def _send(self, process: str, order: _Order) -> subprocess.Popen[str]:
         worker = self._running.get(process)
-        if worker is None or worker.poll() is not None:
+        if worker is not None and worker.poll() is not None:
+            _end(worker)
+            worker = None
+        if worker is None:
             command = [sys.executable, "-c", _PROGRAM]
             worker = self._running[process] = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -214,6 +214,16 @@ def main() -> None:
 
 def _order(verb: str, job: Job, number: int = 1) -> _Order:
     return {"verb": verb, "job": asdict(job), "round": number}
+
+
+def _end(worker: subprocess.Popen[str]) -> None:
+    """Let a worker end that has nothing more to do, or has died."""
+    assert worker.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        worker.stdin.close()
+    worker.wait(_TIME_LIMIT)
+    assert worker.stdout is not None
+    worker.stdout.close()
 
 
 def _received(worker: subprocess.Popen[str]) -> Report:
