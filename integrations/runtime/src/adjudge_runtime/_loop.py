@@ -124,8 +124,8 @@ class Loop:
         except Stop:
             raise
         except Exception as error:
-            used = getattr(error, "usage", None)
-            if isinstance(used, Usage):
+            used = _usage_of(error)
+            if used is not None:
                 await self._lose(step, self.meter.priced(used))
             raise Stop("agent_failed", f"agent.step raised: {said(error)}") from error
         if isinstance(action, (ToolCall, ToolCalls, FinalAnswer)):
@@ -360,6 +360,16 @@ class Loop:
             await self._record(kind, body)
         except RecordError as error:
             raise Stop("record_failed", f"the record failed: {said(error)}") from error
+
+
+def _usage_of(error: Exception) -> Usage | None:
+    """Give what a failed model call says that it used."""
+    try:
+        used = getattr(error, "usage", None)
+    except Exception:
+        # An exception that cannot say what it used must not take the place of another.
+        return None
+    return used if isinstance(used, Usage) else None
 
 
 def _cancellation(reason: str, **where: object) -> Stop:
