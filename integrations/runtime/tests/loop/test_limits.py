@@ -124,6 +124,19 @@ class TestCaps:
         assert ("agent_failed", Usage(12, 14, cost_micros=20)) == (result.code, result.usage)
         assert [6, 12] == [body["total_input"] for body in world.bodies("step.usage")]
 
+    async def test_an_error_that_cannot_say_what_it_used_is_still_the_one_that_is_told(self, world):
+        """How a run ends is a value, whatever an agent's own exception does when it is asked."""
+
+        class OddError(Exception):
+            @property
+            def usage(self):
+                raise LookupError("unknown")
+
+        result = await world.run(Script(OddError("cut off")))
+
+        assert ("agent_failed", None) == (result.code, result.usage)
+        assert "OddError: cut off" in result.error
+
     async def test_model_calls_that_fail_use_up_the_budget_of_a_run(self, world):
         """A run that is tried again and again spends no more than its budget."""
         kept = {"store": MemoryRunStore(), "run_id": "r", "budget": Budget(tokens=20)}
