@@ -225,9 +225,35 @@ def _guard(figures: Mapping[str, Any]) -> Iterator[str]:
     yield "```"
 
 
+def _loop(figures: Mapping[str, Any]) -> Iterator[str]:
+    rows = figures["rows"]
+    lengths = list(dict.fromkeys(row["steps"] for row in rows))
+    yield "## A step of the loop"
+    yield ""
+    yield f"`run_agent` of {_OURS}'s own loop, and that of {figures['peer']}."
+    yield "The agent proposes the same tool in each step; the tool and the agent do nothing."
+    yield "A time is of a step, its share of the run's start included, in microseconds of CPU time."
+    yield f"In brackets is the ratio to {figures['peer']}, by rounds: below 1, {_OURS} takes less."
+    yield "The last row is what the guards take of it."
+    yield f"Python {figures['python']}, {figures['machine']}."
+    yield ""
+    yield f"| run | {' | '.join(f'{steps:,} steps' for steps in lengths)} |"
+    yield f"|---|{'---|' * len(lengths)}"
+    for name in dict.fromkeys(row["run"] for row in rows):
+        of = [row for row in rows if row["run"] == name]
+        cells = [f"{row['adjudge']:.0f} ({row['ratio']:.2f})" for row in of]
+        yield f"| {name} | {' | '.join(cells)} |"
+    yield ""
+    yield "```console"
+    yield "script=integrations/runtime/benchmarks/loop.py"
+    yield 'tox exec -e bench -- python "$script" --json docs/reference/speed.json'
+    yield "```"
+
+
 SECTIONS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "deciding": _deciding,
     "guard": _guard,
+    "loop": _loop,
     "compiling": _compiling,
     "overhead": _overhead,
 }

@@ -1,9 +1,10 @@
 """What a step of `run_agent` costs beside one of lynx-agent's, and whether that grows with the run.
 
 Both loops take the same script and the same policy, in turns, in one process; their tools and
-agents do nothing. Times are CPU time per step, in microseconds: the median of the rounds. Ratios
-are of rounds that took turns, which says more than times of one machine. What the guards take of
-a step is timed beside, for as many calls of theirs without a loop. Needs `lynx-agent`.
+agents do nothing. Times are CPU time per step, in microseconds: the median of the rounds. A ratio
+is the median of those of rounds that took turns, which says more than times of one machine. What
+the guards take of a step is timed beside, for as many calls of theirs without a loop. Needs
+`lynx-agent`. With `--json docs/reference/speed.json` the figures are put there, under `loop`.
 
     python integrations/runtime/benchmarks/loop.py [--rounds N] [--json FILE]
 """
@@ -14,10 +15,13 @@ import argparse
 import asyncio
 import gc
 import json
+import os
+import platform
 import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ import adjudge
 import adjudge_runtime as ours
 
 LENGTHS = (10, 100, 1_000, 5_000)
+_LEAST_STEPS = 1_000
 _POLICY = """
 version: 1
 rules:
@@ -167,22 +172,28 @@ def their_guard() -> Run:
 
 
 async def timed(run: Run, steps: int) -> float:
-    """Give the CPU time of one step, in microseconds."""
+    """Give the CPU time of one step, in microseconds; short runs are made several times."""
+    runs = max(1, _LEAST_STEPS // steps)
     gc.collect()
     gc.disable()
     try:
         began = time.process_time()
-        await run(steps)
-        return (time.process_time() - began) / steps * 1e6
+        for _ in range(runs):
+            await run(steps)
+        return (time.process_time() - began) / (steps * runs) * 1e6
     finally:
         gc.enable()
 
 
-async def compared(one: Run, other: Run, steps: int, rounds: int) -> tuple[float, float]:
-    """Time two loops in turns, and give the median of each."""
+async def compared(one: Run, other: Run, steps: int, rounds: int) -> dict[str, float]:
+    """Time two loops in turns, and give the median of each, and of their ratios."""
     pairs = [(await timed(one, steps), await timed(other, steps)) for _ in range(rounds)]
     mine, theirs = zip(*pairs, strict=True)
-    return statistics.median(mine), statistics.median(theirs)
+    return {
+        "adjudge": statistics.median(mine),
+        "lynx-agent": statistics.median(theirs),
+        "ratio": statistics.median(mine / theirs for mine, theirs in pairs),
+    }
 
 
 async def measured(rounds: int, lengths: Sequence[int]) -> list[dict[str, Any]]:
@@ -196,8 +207,8 @@ async def measured(rounds: int, lengths: Sequence[int]) -> list[dict[str, Any]]:
     ):
         await compared(one, other, min(lengths), 2)
         for steps in lengths:
-            mine, theirs = await compared(one, other, steps, rounds)
-            rows.append({"run": name, "steps": steps, "adjudge": mine, "lynx-agent": theirs})
+            found = await compared(one, other, steps, rounds)
+            rows.append({"run": name, "steps": steps, **found})
     return rows
 
 
@@ -207,7 +218,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         mine, theirs = row["adjudge"], row["lynx-agent"]
         lines.append(
-            f"{row['run']:26} {row['steps']:>6} {mine:>9.1f} {theirs:>11.1f} {mine / theirs:>6.2f}"
+            f"{row['run']:26} {row['steps']:>6} {mine:>9.1f} {theirs:>11.1f} {row['ratio']:>6.2f}"
         )
     return "\n".join(lines)
 
@@ -217,12 +228,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Time a step of the loop beside lynx-agent's.")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))
-    parser.add_argument("--json", metavar="FILE", help="put the figures there as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures into this file")
     options = parser.parse_args(argv)
     rows = asyncio.run(measured(options.rounds, options.lengths))
     sys.stdout.write(shown(rows) + "\n")
-    if options.json:
-        Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    if options.json is not None:
+        report = json.loads(options.json.read_text("utf-8")) if options.json.exists() else {}
+        report["loop"] = {
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+            "peer": f"lynx-agent {version('lynx-agent')}",
+            "rows": rows,
+        }
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -18,6 +18,6 @@ def test_both_loops_are_timed(tmp_path):
     )
 
     assert 0 == ran.returncode, ran.stderr
-    rows = json.loads(file.read_text())
+    rows = json.loads(file.read_text())["loop"]["rows"]
     assert 8 == len(rows) == len(ran.stdout.splitlines()) - 1
     assert all(row["adjudge"] > 0 < row["lynx-agent"] for row in rows)
