@@ -137,7 +137,7 @@ async def run_agent(
     try:
         return await attempt.carry_out()
     except BaseException:
-        # A body that has not begun by now, in a thread of its own, may not begin.
+        # A body whose intent is not written by now, in a thread of its own, may not begin.
         halt.set(Stop("cancelled", "cancelled: the run was interrupted"))
         raise
     finally:
