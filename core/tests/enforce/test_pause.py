@@ -443,6 +443,33 @@ async def test_cancelled_in_the_middle_of_the_claim_the_pause_stays(bench):
     assert len(bench.ran) == 1
 
 
+def test_an_interrupted_claim_that_cannot_be_given_back_is_never_run(bench):
+    """The interrupt passes, not what the ledger then said; the call stays claimed."""
+
+    class Failing(MemoryLedger):
+        broken = False
+
+        def claim(self, *args, **kwargs):
+            super().claim(*args, **kwargs)
+            self.broken = True
+            raise KeyboardInterrupt
+
+        def get(self, *args, **kwargs):
+            if self.broken:
+                raise OSError("the disk is gone")
+            return super().get(*args, **kwargs)
+
+    ledger = Failing()
+    guard = pausing(bench, ledger, ASK)
+    call = guard.check_sync("pay", {"to": "x"})
+    with pytest.raises(KeyboardInterrupt):
+        guard.resume_sync(call.pending.id, GRANT)
+
+    ledger.broken = False
+    assert ledger.get(call.pending.id).state is EntryState.CLAIMED
+    assert bench.ran == []
+
+
 @pytest.mark.parametrize("operation", ["claim", "get"])
 async def test_a_ledger_that_cannot_be_read_denies(bench, check, resume, operation):
     """Law 4: a store that fails grants nothing."""

@@ -217,6 +217,27 @@ async def test_an_interrupt_passes_with_its_terminal_event(bench, check):
     assert bench.last.body["code"] == "interrupted"
 
 
+async def test_an_interrupt_that_cannot_be_named_passes_as_it_is(bench, check):
+    """What goes wrong while an interrupt is put down does not take its place."""
+    unnamed = type("Unnamed", (type,), {"__name__": property(raises)})
+
+    class Interrupt(BaseException, metaclass=unnamed):
+        pass
+
+    thrown = Interrupt()
+
+    @tool()
+    def interrupt():
+        raise thrown
+
+    guard = bench.guard({"decision": "allow"}, tools=[interrupt])
+
+    with pytest.raises(BaseException) as caught:
+        await check(guard, "interrupt", {})
+
+    assert caught.value is thrown
+
+
 async def test_a_base_exception_of_a_shadow_passes_with_its_terminal_event(bench, check):
     """An interrupt before the body is recorded once, and nothing runs."""
 
