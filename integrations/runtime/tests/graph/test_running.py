@@ -6,7 +6,6 @@ import pytest
 
 from adjudge import (
     CancelToken,
-    MemoryRunStore,
     Principal,
     ToolSet,
     required_sink,
@@ -16,6 +15,7 @@ from adjudge import (
 from adjudge.testing import RecordingSink
 from adjudge_runtime import FinalAnswer, Fork, GraphError, GraphNode, compile_graph, run_graph
 
+from ..leaving import Store, Switch, leave
 from .scripted import DRY, READ_ONLY, Script, after, answers, node, writes
 
 TABLE = """\
@@ -362,40 +362,6 @@ async def test_an_interruption_is_on_the_record():
         await work
     assert ["graph.started", "run.started", "run.cancelled", "graph.finished"] == list(sink.kinds)
     assert "interrupted by CancelledError" == sink.events[-1].body["error"]
-
-
-def leave(*_):
-    """Leave as a task does that was cancelled."""
-    raise asyncio.CancelledError
-
-
-class Switch:
-    """A kill switch whose reading is cancelled."""
-
-    reason = ""
-
-    @property
-    def cancelled(self):
-        """Whether it was thrown."""
-        return leave()
-
-
-class Store(MemoryRunStore):
-    """A store whose reading, or writing of one kind of record, is cancelled."""
-
-    def __init__(self, kind):
-        super().__init__()
-        self.kind = kind
-
-    async def load(self, run_id):
-        """Read a run."""
-        return leave() if self.kind == "load" else await super().load(run_id)
-
-    async def append(self, record):
-        """Keep a record."""
-        if record.kind == self.kind:
-            leave()
-        await super().append(record)
 
 
 @pytest.mark.parametrize(
