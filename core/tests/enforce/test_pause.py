@@ -443,6 +443,29 @@ async def test_cancelled_in_the_middle_of_the_claim_the_pause_stays(bench):
     assert len(bench.ran) == 1
 
 
+async def test_cancelled_in_the_middle_of_a_claim_that_fails_it_is_cancelled(bench):
+    """What the ledger says after the cancellation does not take its place."""
+    reached, release = threading.Event(), threading.Event()
+
+    class Slow(MemoryLedger):
+        def claim(self, *args, **kwargs):
+            reached.set()
+            release.wait(5)
+            raise OSError("the disk is gone")
+
+    guard = pausing(bench, Slow(), ASK)
+    call = await guard.check("pay", {"to": "x"})
+    task = asyncio.ensure_future(guard.resume(call.pending.id, GRANT))
+    await asyncio.to_thread(reached.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0)
+    release.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert bench.ran == []
+
+
 def test_an_interrupted_claim_that_cannot_be_given_back_is_never_run(bench):
     """The interrupt passes, not what the ledger then said; the call stays claimed."""
 
